@@ -1,0 +1,56 @@
+# The two commands of the README are `make run` and `make test`; `make` alone lists what there is.
+
+RUN ?= runs/quickstart.toml
+DATA ?=
+ARGS ?=
+
+CARGO := cargo
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
+BINARIES := -p tengen -p tengen-actor -p tengen-coordinator -p tengen-learner
+NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build release run test test-core check
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "  make run RUN=$(RUN) DATA=DIR ARGS='--for 20m'   variables of run"
+
+setup: ## check the toolchain and fetch the pinned runtimes (kept: a second time takes milliseconds)
+	@scripts/check-toolchain
+	@scripts/fetch-runtimes
+
+build: setup ## build everything in the dev profile, which the tests use too
+	$(CARGO) build --locked --workspace
+
+release: setup ## build the four programs in release
+	$(CARGO) build --locked --release $(BINARIES)
+
+run: release ## set up, build and train: start a local cluster, or go on with the run it finds
+	$(TARGET_DIR)/release/tengen up --run $(RUN) $(if $(DATA),--data $(DATA)) $(ARGS)
+
+# Whole-system tests start the programs, so those are built first; doc tests come before the runner's closing line.
+test: setup ## set up, build and run every test
+	$(CARGO) build --locked --workspace --bins
+ifdef NEXTEST
+	$(CARGO) test --locked --workspace --doc --quiet
+	$(CARGO) nextest run --locked --workspace
+else
+	@echo "cargo-nextest is not installed; taking cargo test (cargo install --locked cargo-nextest)"
+	$(CARGO) test --locked --workspace
+endif
+
+test-core: setup ## run the tests of the rooms and programs alone, without whole-system tests
+ifdef NEXTEST
+	$(CARGO) nextest run --locked --workspace --exclude tengen-system-tests
+else
+	$(CARGO) test --locked --workspace --exclude tengen-system-tests
+endif
+
+check: setup ## format, clippy, docs, architecture, scripts, licences: warnings are errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+	$(CARGO) test --locked --quiet -p tengen-system-tests --test architecture --test docs
+	@scripts/check-extras

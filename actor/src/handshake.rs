@@ -1,0 +1,258 @@
+//! Saying hello: what the coordinator says it runs, and whether this build agrees with it about the game.
+
+use std::time::Duration;
+
+use tengen_games::{AnyGame, Fingerprint, ParseGameError};
+use tengen_proto::PROTOCOL;
+use tengen_proto::v1::actor_service_client::ActorServiceClient;
+use tengen_proto::v1::{RegisterActorRequest, RegisterActorResponse};
+use tengen_records::{ParseIdError, RunId};
+use tonic::transport::Channel;
+use tonic::{Code, Status};
+
+/// Bounds of the interval between reports that we believe.
+const REPORT_INTERVAL_MS: std::ops::RangeInclusive<u32> = 100..=60_000;
+/// How long the coordinator may take to answer a call.
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Who this actor is.
+#[derive(Clone, Debug)]
+pub(crate) struct Me {
+    /// The persistent identity.
+    pub(crate) id: String,
+    /// The machine, for people.
+    pub(crate) host: String,
+}
+
+/// The run, as the coordinator told and as this build has verified.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) id: RunId,
+    pub(crate) game: AnyGame,
+    pub(crate) rules: Fingerprint,
+    pub(crate) features: Fingerprint,
+    pub(crate) report_interval: Duration,
+}
+
+/// The coordinator and this actor do not get together.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HandshakeError {
+    /// A call failed.
+    #[error("{}", .0.message())]
+    Call(Box<Status>),
+    /// This build does not know the game.
+    #[error("the run's game cannot be played by this build: {0}")]
+    Game(#[from] ParseGameError),
+    /// An id that is none.
+    #[error("the coordinator's answer makes no sense: {0}")]
+    Id(#[from] ParseIdError),
+    /// A fingerprint of the wrong length.
+    #[error("the coordinator's {which} fingerprint has {len} bytes, not 32")]
+    FingerprintLength { which: &'static str, len: usize },
+    /// The coordinator names the game by another name than this build.
+    #[error("the run's game is {theirs:?}, which this build calls {ours:?}: use the coordinator's build of the actor")]
+    GameId { theirs: String, ours: String },
+    /// Other rules or planes under the same name.
+    #[error(
+        "the {which} fingerprint of {game} is {ours} in this build and {theirs} in the run: \
+         games of the two must not be mixed; use the build of the actor that the coordinator was built with"
+    )]
+    Fingerprint {
+        which: &'static str,
+        game: String,
+        ours: Fingerprint,
+        theirs: Fingerprint,
+    },
+    /// Another run answers where ours did.
+    #[error(
+        "the coordinator now serves run {new} with rules {new_rules}; this actor plays for run {old} with rules {old_rules}"
+    )]
+    OtherRun {
+        old: RunId,
+        old_rules: Fingerprint,
+        new: RunId,
+        new_rules: Fingerprint,
+    },
+}
+
+impl From<Status> for HandshakeError {
+    fn from(status: Status) -> HandshakeError {
+        HandshakeError::Call(Box::new(status))
+    }
+}
+
+impl HandshakeError {
+    /// Whether trying again can help.
+    pub(crate) fn is_transient(&self) -> bool {
+        let HandshakeError::Call(status) = self else {
+            return false;
+        };
+        !matches!(
+            status.code(),
+            Code::FailedPrecondition
+                | Code::InvalidArgument
+                | Code::Unauthenticated
+                | Code::PermissionDenied
+                | Code::Unimplemented
+        )
+    }
+}
+
+/// Registers; with `known` given, only the same run is accepted.
+pub(crate) async fn register(
+    client: &mut ActorServiceClient<Channel>,
+    me: &Me,
+    provider: &str,
+    known: Option<&Run>,
+) -> Result<Run, HandshakeError> {
+    let mut request = tonic::Request::new(RegisterActorRequest {
+        actor_id: me.id.clone(),
+        host: me.host.clone(),
+        build: tengen_service::BUILD.to_owned(),
+        protocol_min: PROTOCOL,
+        protocol_max: PROTOCOL,
+        provider: provider.to_owned(),
+    });
+    request.set_timeout(CALL_TIMEOUT);
+    let answer = client.register(request).await?.into_inner();
+    match known {
+        Some(run) => same_run(run, &answer),
+        None => tokio::task::spawn_blocking(move || verify(&answer))
+            .await
+            .map_err(|error| Status::internal(error.to_string()))?,
+    }
+}
+
+/// The run that the answer names, after computing both fingerprints here.
+fn verify(answer: &RegisterActorResponse) -> Result<Run, HandshakeError> {
+    let game = AnyGame::parse(&answer.game)?;
+    let ours = &game.spec().id;
+    if *ours != answer.game {
+        return Err(HandshakeError::GameId {
+            theirs: answer.game.clone(),
+            ours: ours.clone(),
+        });
+    }
+    let (rules, features) = (game.rules_fingerprint(), game.feature_fingerprint());
+    let stated = stated_fingerprints(answer)?;
+    for (which, ours, theirs) in [("rules", rules, stated[0]), ("feature", features, stated[1])] {
+        if ours != theirs {
+            return Err(HandshakeError::Fingerprint {
+                which,
+                game: answer.game.clone(),
+                ours,
+                theirs,
+            });
+        }
+    }
+    let id = RunId::new(answer.run_id.clone())?;
+    Ok(Run {
+        id,
+        game,
+        rules,
+        features,
+        report_interval: report_interval(answer),
+    })
+}
+
+fn same_run(run: &Run, answer: &RegisterActorResponse) -> Result<Run, HandshakeError> {
+    let new = RunId::new(answer.run_id.clone())?;
+    let [rules, features] = stated_fingerprints(answer)?;
+    if new != run.id || rules != run.rules || features != run.features {
+        let (old, old_rules) = (run.id.clone(), run.rules);
+        return Err(HandshakeError::OtherRun {
+            old,
+            old_rules,
+            new,
+            new_rules: rules,
+        });
+    }
+    Ok(Run {
+        report_interval: report_interval(answer),
+        ..run.clone()
+    })
+}
+
+/// Rules and feature fingerprint as the coordinator states them.
+fn stated_fingerprints(answer: &RegisterActorResponse) -> Result<[Fingerprint; 2], HandshakeError> {
+    let read = |which, bytes: &[u8]| {
+        let fixed = bytes.try_into().map(Fingerprint);
+        fixed.map_err(|_| HandshakeError::FingerprintLength {
+            which,
+            len: bytes.len(),
+        })
+    };
+    Ok([
+        read("rules", &answer.rules_fingerprint)?,
+        read("feature", &answer.feature_fingerprint)?,
+    ])
+}
+
+fn report_interval(answer: &RegisterActorResponse) -> Duration {
+    let ms = answer
+        .report_interval_ms
+        .clamp(*REPORT_INTERVAL_MS.start(), *REPORT_INTERVAL_MS.end());
+    Duration::from_millis(u64::from(ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer() -> RegisterActorResponse {
+        let game = AnyGame::parse("tic-tac-toe").unwrap();
+        RegisterActorResponse {
+            run_id: "run".to_owned(),
+            game: game.spec().id.clone(),
+            rules_fingerprint: game.rules_fingerprint().0.to_vec(),
+            feature_fingerprint: game.feature_fingerprint().0.to_vec(),
+            protocol: PROTOCOL,
+            build: "test".to_owned(),
+            report_interval_ms: 0,
+        }
+    }
+
+    #[test]
+    fn a_run_with_our_fingerprints_is_accepted() {
+        let run = verify(&answer()).unwrap();
+        assert_eq!(run.report_interval, Duration::from_millis(100));
+        assert!(same_run(&run, &answer()).is_ok());
+    }
+
+    #[test]
+    fn another_fingerprint_is_refused_with_both() {
+        for (which, change) in [
+            (
+                "rules",
+                (|answer| answer.rules_fingerprint[0] ^= 1) as fn(&mut RegisterActorResponse),
+            ),
+            ("feature", |answer| answer.feature_fingerprint[0] ^= 1),
+        ] {
+            let mut wrong = answer();
+            change(&mut wrong);
+            let error = verify(&wrong).unwrap_err();
+            let HandshakeError::Fingerprint { ours, theirs, .. } = &error else {
+                panic!("{error}")
+            };
+            let text = error.to_string();
+            assert!(text.contains(which) && text.contains(&ours.to_string()) && text.contains(&theirs.to_string()));
+            assert!(!error.is_transient());
+        }
+    }
+
+    #[test]
+    fn another_run_at_the_same_address_is_refused() {
+        let run = verify(&answer()).unwrap();
+        let other = RegisterActorResponse {
+            run_id: "other".to_owned(),
+            ..answer()
+        };
+        assert!(matches!(same_run(&run, &other), Err(HandshakeError::OtherRun { .. })));
+    }
+
+    #[test]
+    fn only_what_may_pass_is_tried_again() {
+        assert!(HandshakeError::from(Status::unavailable("down")).is_transient());
+        assert!(!HandshakeError::from(Status::failed_precondition("protocol 2 is needed")).is_transient());
+    }
+}

@@ -1,0 +1,342 @@
+//! The networks in hand: fetched by id, checked against hash and fingerprints, proven on this hardware, kept on
+//! disk for the next start and in memory while they are played with.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use tengen_inference::{InferenceError, PARITY_TOLERANCE, Probe, Session, SessionOptions, Signature, run_probes};
+use tengen_network::{ReadError, read_metadata};
+use tengen_proto::v1;
+use tengen_proto::v1::model_service_client::ModelServiceClient;
+use tengen_records::ModelId;
+use tengen_selfplay::ModelBytes;
+use tengen_service::backoff::Backoff;
+use tengen_service::channel::MESSAGE_BYTES_MAX;
+use tengen_service::files::{WriteError, write_atomic};
+use tonic::Status;
+use tonic::transport::Channel;
+
+use crate::handshake::{CALL_TIMEOUT, Run};
+
+/// Networks kept in memory beside those that games in flight hold.
+const IN_MEMORY_MAX: usize = 3;
+/// Networks kept on disk.
+const ON_DISK_MAX: usize = 16;
+/// Largest file that is taken.
+const MODEL_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Streams that may break during one download before it is given up.
+const DOWNLOAD_TRIES: u32 = 5;
+/// Greatest difference to a probe. Wider than what the publisher allowed itself: other instruction sets and GPUs round
+/// otherwise.
+const PROBE_TOLERANCE: f32 = 5.0 * PARITY_TOLERANCE;
+
+/// A network cannot be had or must not be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ModelError {
+    /// The coordinator did not answer or refused.
+    #[error("failed to fetch model {id}: {}", status.message())]
+    Call { id: ModelId, status: Box<Status> },
+    /// The bytes are not those of the id.
+    #[error("model {id} arrived with hash {actual}")]
+    Hash { id: ModelId, actual: ModelId },
+    /// More bytes than we take.
+    #[error("model {id} is larger than {MODEL_BYTES_MAX} bytes")]
+    TooLarge { id: ModelId },
+    /// A chunk that does not follow the one before.
+    #[error("model {id}: a chunk starts at byte {actual} where {expected} was expected")]
+    Gap { id: ModelId, actual: u64, expected: u64 },
+    /// The file is not one of ours.
+    #[error("model {id}: {source}")]
+    Read {
+        id: ModelId,
+        #[source]
+        source: Box<ReadError>,
+    },
+    /// The network was made for something else.
+    #[error("model {id} is for {what} {theirs}, this run has {ours}")]
+    Foreign {
+        id: ModelId,
+        what: &'static str,
+        theirs: String,
+        ours: String,
+    },
+    /// The network does not run here, or computes something else here than where it was made.
+    #[error("model {id}: {source}")]
+    Inference {
+        id: ModelId,
+        #[source]
+        source: InferenceError,
+    },
+    /// A probe that is none.
+    #[error("model {id} has a probe with {values} values instead of win, draw and loss")]
+    Probe { id: ModelId, values: usize },
+    /// The cache cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The check could not run.
+    #[error("the check of model {id} was broken off: {reason}")]
+    Broken { id: ModelId, reason: String },
+}
+
+/// The networks in hand.
+pub(crate) struct Models {
+    folder: PathBuf,
+    channel: Channel,
+    run: Run,
+    sessions: SessionOptions,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Checked networks, newest use last.
+    held: Vec<Arc<ModelBytes>>,
+    provider: Option<String>,
+}
+
+impl Models {
+    pub(crate) fn new(data: &Path, channel: Channel, run: Run, sessions: SessionOptions) -> Models {
+        Models {
+            folder: data.join("models"),
+            channel,
+            run,
+            sessions,
+            state: Mutex::default(),
+        }
+    }
+
+    /// The execution provider that the last checked network really used; `None` before the first.
+    pub(crate) fn provider(&self) -> Option<String> {
+        self.lock().provider.clone()
+    }
+
+    /// The network with this id, checked.
+    pub(crate) async fn fetch(&self, id: ModelId) -> Result<Arc<ModelBytes>, ModelError> {
+        if let Some(model) = self.held(id) {
+            return Ok(model);
+        }
+        let description = self.describe(id).await?;
+        let model = match self.read_cached(id).await {
+            Some(model) => model,
+            None => self.download(id).await?,
+        };
+        self.check_metadata(&model)?;
+        self.prove(&model, description.probes).await?;
+        let mut state = self.lock();
+        state.held.push(Arc::clone(&model));
+        if state.held.len() > IN_MEMORY_MAX {
+            state.held.remove(0);
+        }
+        Ok(model)
+    }
+
+    fn held(&self, id: ModelId) -> Option<Arc<ModelBytes>> {
+        let mut state = self.lock();
+        let at = state.held.iter().position(|model| model.id() == id)?;
+        let model = state.held.remove(at);
+        state.held.push(Arc::clone(&model));
+        Some(model)
+    }
+
+    async fn describe(&self, id: ModelId) -> Result<v1::Model, ModelError> {
+        let mut request = tonic::Request::new(v1::GetModelRequest { name: id.to_string() });
+        request.set_timeout(CALL_TIMEOUT);
+        let answer = self.client().get_model(request).await;
+        Ok(answer
+            .map_err(|status| ModelError::Call {
+                id,
+                status: Box::new(status),
+            })?
+            .into_inner())
+    }
+
+    /// The network from the disk, if it is there whole.
+    async fn read_cached(&self, id: ModelId) -> Option<Arc<ModelBytes>> {
+        let path = self.path(id);
+        let model = ModelBytes::new(tokio::fs::read(&path).await.ok()?);
+        if model.id() == id {
+            return Some(model);
+        }
+        tracing::warn!(path = %path.display(), "a cached network is damaged and will be fetched again");
+        None
+    }
+
+    async fn download(&self, id: ModelId) -> Result<Arc<ModelBytes>, ModelError> {
+        let mut bytes = Vec::new();
+        let mut backoff = Backoff::default();
+        let mut tries = 0;
+        while let Err(status) = self.download_from(id, &mut bytes).await? {
+            tries += 1;
+            if tries == DOWNLOAD_TRIES {
+                return Err(ModelError::Call {
+                    id,
+                    status: Box::new(status),
+                });
+            }
+            // What has arrived stays: the next try goes on from there.
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+        let model = ModelBytes::new(bytes);
+        if model.id() != id {
+            return Err(ModelError::Hash { id, actual: model.id() });
+        }
+        let (path, kept, folder) = (self.path(id), Arc::clone(&model), self.folder.clone());
+        let written = tokio::task::spawn_blocking(move || {
+            write_atomic(&path, kept.bytes())?;
+            if let Err(error) = prune(&folder) {
+                tracing::warn!(%error, "old networks could not be removed from the cache");
+            }
+            Ok::<(), WriteError>(())
+        });
+        written.await.map_err(|error| ModelError::Broken {
+            id,
+            reason: error.to_string(),
+        })??;
+        tracing::info!(model = %id.short(), bytes = model.bytes().len(), "network fetched");
+        Ok(model)
+    }
+
+    /// Appends what one stream gives; the inner error may be tried again.
+    async fn download_from(&self, id: ModelId, bytes: &mut Vec<u8>) -> Result<Result<(), Status>, ModelError> {
+        let request = v1::DownloadModelRequest {
+            model_id: id.to_bytes().to_vec(),
+            offset: bytes.len() as u64,
+        };
+        let mut chunks = match self.client().download_model(request).await {
+            Ok(answer) => answer.into_inner(),
+            Err(status) => return Ok(Err(status)),
+        };
+        loop {
+            let chunk = match chunks.message().await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => return Ok(Ok(())),
+                Err(status) => return Ok(Err(status)),
+            };
+            let expected = bytes.len() as u64;
+            if chunk.offset != expected {
+                return Err(ModelError::Gap {
+                    id,
+                    actual: chunk.offset,
+                    expected,
+                });
+            }
+            if bytes.len() + chunk.data.len() > MODEL_BYTES_MAX {
+                return Err(ModelError::TooLarge { id });
+            }
+            bytes.extend_from_slice(&chunk.data);
+        }
+    }
+
+    fn check_metadata(&self, model: &ModelBytes) -> Result<(), ModelError> {
+        let id = model.id();
+        let metadata = read_metadata(model.bytes()).map_err(|source| ModelError::Read {
+            id,
+            source: Box::new(source),
+        })?;
+        let pairs = [
+            ("game", metadata.game, self.run.game.spec().id.clone()),
+            (
+                "rules",
+                metadata.rules_fingerprint.to_string(),
+                self.run.rules.to_string(),
+            ),
+            (
+                "features",
+                metadata.feature_fingerprint.to_string(),
+                self.run.features.to_string(),
+            ),
+        ];
+        match pairs.into_iter().find(|(_, theirs, ours)| theirs != ours) {
+            Some((what, theirs, ours)) => Err(ModelError::Foreign { id, what, theirs, ours }),
+            None => Ok(()),
+        }
+    }
+
+    /// Loads the network here and compares it with what its author computed.
+    async fn prove(&self, model: &Arc<ModelBytes>, probes: Vec<v1::Probe>) -> Result<(), ModelError> {
+        let id = model.id();
+        let probes = probes
+            .into_iter()
+            .map(|probe| read_probe(id, probe))
+            .collect::<Result<Vec<_>, _>>()?;
+        let spec = self.run.game.spec();
+        let expected = Signature {
+            planes: [spec.planes.len(), spec.rows, spec.cols],
+            actions: spec.actions.len(),
+        };
+        let (model, sessions) = (Arc::clone(model), self.sessions.clone());
+        let proof = tokio::task::spawn_blocking(move || {
+            let mut session = Session::load(model.bytes(), &sessions)?;
+            session.check(expected)?;
+            let difference = run_probes(&mut session, &probes, PROBE_TOLERANCE)?;
+            Ok((session.provider().to_owned(), probes.len(), difference))
+        });
+        let proven = proof.await.map_err(|error| ModelError::Broken {
+            id,
+            reason: error.to_string(),
+        })?;
+        let (provider, probes, difference) = proven.map_err(|source| ModelError::Inference { id, source })?;
+        tracing::info!(model = %id.short(), provider, probes, difference, "network ready");
+        self.lock().provider = Some(provider);
+        Ok(())
+    }
+
+    fn path(&self, id: ModelId) -> PathBuf {
+        self.folder.join(format!("{id}.onnx"))
+    }
+
+    fn client(&self) -> ModelServiceClient<Channel> {
+        ModelServiceClient::new(self.channel.clone()).max_decoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    /// A panic elsewhere leaves the state whole: every change under the lock is complete in itself.
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read_probe(id: ModelId, probe: v1::Probe) -> Result<Probe, ModelError> {
+    let values = probe.wdl.len();
+    let wdl = probe.wdl.try_into().map_err(|_| ModelError::Probe { id, values })?;
+    Ok(Probe {
+        planes: probe.planes,
+        policy: probe.policy,
+        wdl,
+    })
+}
+
+/// Removes the oldest networks from the cache until few enough are left.
+fn prune(folder: &Path) -> io::Result<()> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.path().extension().is_some_and(|extension| extension == "onnx") {
+            let written = entry.metadata()?.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            files.push((written, entry.path()));
+        }
+    }
+    files.sort();
+    let surplus = files.len().saturating_sub(ON_DISK_MAX);
+    files
+        .into_iter()
+        .take(surplus)
+        .try_for_each(|(_, path)| std::fs::remove_file(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_on_disk_is_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        for index in 0..ON_DISK_MAX + 3 {
+            write_atomic(&folder.path().join(format!("{index:02}.onnx")), b"x").unwrap();
+        }
+        write_atomic(&folder.path().join("note.txt"), b"x").unwrap();
+        prune(folder.path()).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), ON_DISK_MAX + 1);
+    }
+}

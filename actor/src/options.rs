@@ -1,0 +1,72 @@
+//! What an actor is told on its command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use tengen_inference::{Device, SessionOptions};
+use tengen_selfplay::DriverOptions;
+
+/// How an actor plays, and for whom.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Address of the coordinator, for example http://127.0.0.1:7300
+    #[arg(long, value_name = "URL")]
+    pub join: String,
+    /// Folder of the actor's identity and its cache of networks
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Games at once, over all threads
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub games: u32,
+    /// Most positions in one evaluation
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub batch_max: u32,
+    /// Threads that play [default: the machine's cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    pub threads: Option<u32>,
+    /// Where networks are evaluated: auto, cpu or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value_t = Device::Auto)]
+    pub device: Device,
+    /// ONNX Runtime's library, or the folder it is in [default: looked up]
+    #[arg(long, value_name = "PATH")]
+    pub onnxruntime: Option<PathBuf>,
+    /// When asked to stop, how long games in flight may go on before they are handed back, seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
+    pub drain_seconds: u32,
+}
+
+impl Options {
+    /// Threads that play: never more than games.
+    pub(crate) fn worker_threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        self.threads
+            .map_or_else(cores, |threads| threads as usize)
+            .clamp(1, self.games as usize)
+    }
+
+    /// How thread number `worker` of `workers` plays: an even share of the games.
+    pub(crate) fn driver(&self, worker: usize, workers: usize) -> DriverOptions {
+        let games = self.games as usize;
+        let share = games / workers + usize::from(worker < games % workers);
+        DriverOptions {
+            games: share,
+            batch_max: self.batch_max as usize,
+            ..DriverOptions::default()
+        }
+    }
+
+    /// How one thread evaluates networks: on its own core alone.
+    pub(crate) fn sessions(&self) -> SessionOptions {
+        SessionOptions {
+            device: self.device,
+            intra_threads: 1,
+            batch_max: self.batch_max as usize,
+        }
+    }
+
+    /// How long games in flight may go on once the actor is asked to stop.
+    pub(crate) fn drain(&self) -> Duration {
+        Duration::from_secs(u64::from(self.drain_seconds))
+    }
+}

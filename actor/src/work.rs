@@ -1,0 +1,105 @@
+//! Getting work: one lease with every network it needs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tengen_proto::v1;
+use tengen_proto::v1::get_work_response::Work;
+use tengen_records::{LeaseId, RunId};
+use tengen_selfplay::wire::{WireError, order_from_wire};
+use tengen_selfplay::{Lease, LeaseError};
+use tonic::Status;
+use tonic::transport::Channel;
+
+use crate::handshake::CALL_TIMEOUT;
+use crate::link;
+use crate::models::{ModelError, Models};
+
+/// Bounds of the pause that we believe.
+const RETRY_MS: std::ops::RangeInclusive<u32> = 10..=60_000;
+/// Most games of one lease that is taken: far above what any actor plays in its two minutes.
+const LEASE_GAMES_MAX: u32 = 1_000_000;
+
+/// The coordinator's answer.
+pub(crate) enum Answer {
+    /// Work, ready to play.
+    Lease(Arc<Lease>),
+    /// Nothing now.
+    Wait { reason: String, pause: Duration },
+}
+
+/// No work was had.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkError {
+    /// The call failed.
+    #[error("{}", .0.message())]
+    Call(Box<Status>),
+    /// The lease cannot be played here and goes back.
+    #[error("lease {lease} cannot be played: {reason}")]
+    Lease { lease: LeaseId, reason: Reason },
+    /// The answer is not a lease at all.
+    #[error("the work order makes no sense: {0}")]
+    Order(#[from] WireError),
+    /// The answer is empty.
+    #[error("the answer holds neither work nor the advice to wait")]
+    Empty,
+}
+
+/// Why a lease cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Reason {
+    /// A network.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// Order and networks do not belong together.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// Too many games.
+    #[error("it has {0} games, at most {LEASE_GAMES_MAX} are taken")]
+    Games(u32),
+}
+
+/// Asks for a lease and fetches its networks.
+pub(crate) async fn ask(
+    channel: Channel,
+    run: RunId,
+    models: Arc<Models>,
+    request: v1::GetWorkRequest,
+) -> Result<Answer, WorkError> {
+    let mut request = tonic::Request::new(request);
+    request.set_timeout(CALL_TIMEOUT);
+    let answer = link::client(channel).get_work(request).await;
+    match answer
+        .map_err(|status| WorkError::Call(Box::new(status)))?
+        .into_inner()
+        .work
+    {
+        None => Err(WorkError::Empty),
+        Some(Work::Wait(wait)) => {
+            let ms = wait.retry_after_ms.clamp(*RETRY_MS.start(), *RETRY_MS.end());
+            Ok(Answer::Wait {
+                reason: wait.reason,
+                pause: Duration::from_millis(u64::from(ms)),
+            })
+        }
+        Some(Work::Order(order)) => {
+            let order = order_from_wire(&order)?;
+            let lease = order.lease;
+            let prepared = async {
+                let games = order.plan.games();
+                if games > LEASE_GAMES_MAX {
+                    return Err(Reason::Games(games));
+                }
+                let mut fetched = Vec::with_capacity(order.models.len());
+                for &id in &order.models {
+                    fetched.push(models.fetch(id).await?);
+                }
+                Ok(Lease::new(run, order, fetched)?)
+            };
+            prepared
+                .await
+                .map(Answer::Lease)
+                .map_err(|reason| WorkError::Lease { lease, reason })
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! A thread that plays: one driver with its own sessions, fed from the queue, until it is told to end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+use tengen_games::{AnyGame, Game, GameVisitor};
+use tengen_inference::SessionOptions;
+use tengen_records::{Record, RecordId, encode};
+use tengen_selfplay::{Driver, DriverError, DriverOptions, Evaluator, SessionEvaluator};
+use tokio::sync::mpsc;
+
+use crate::queue::{Next, Phase, Queue};
+
+/// What a playing thread tells the event loop.
+pub(crate) enum WorkerEvent {
+    /// A game ended.
+    Finished {
+        id: RecordId,
+        /// The encoded record.
+        bytes: Vec<u8>,
+    },
+    /// A game that cannot be started.
+    Refused { id: RecordId, reason: String },
+    /// The thread has ended.
+    Ended {
+        worker: usize,
+        result: Result<(), WorkerError>,
+    },
+}
+
+/// Why a thread ended before it was told to.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkerError {
+    /// Play cannot go on.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// A fault of ours.
+    #[error("thread selfplay-{0} panicked")]
+    Panicked(usize),
+}
+
+/// What a thread has done, for reports. Written by the thread alone.
+#[derive(Default)]
+pub(crate) struct Gauges {
+    pub(crate) evaluations: AtomicU64,
+    pub(crate) games: AtomicU64,
+    pub(crate) plies_in_flight: AtomicU64,
+}
+
+/// A thread's part in things.
+pub(crate) struct Worker {
+    pub(crate) index: usize,
+    pub(crate) game: AnyGame,
+    pub(crate) driver: DriverOptions,
+    pub(crate) sessions: SessionOptions,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) events: mpsc::Sender<WorkerEvent>,
+    pub(crate) gauges: Arc<Gauges>,
+}
+
+/// The event loop does not listen any more: nothing is left to play for.
+struct Deaf;
+
+impl Worker {
+    /// Starts the thread. Its last event is [`WorkerEvent::Ended`].
+    pub(crate) fn spawn(self) -> std::io::Result<JoinHandle<()>> {
+        Builder::new().name(format!("selfplay-{}", self.index)).spawn(move || {
+            let (worker, events) = (self.index, self.events.clone());
+            let result = catch_unwind(AssertUnwindSafe(|| self.game.clone().visit(Playing(self))))
+                .unwrap_or(Err(WorkerError::Panicked(worker)));
+            // Nobody listens only when the process is ending anyway.
+            let _ = events.blocking_send(WorkerEvent::Ended { worker, result });
+        })
+    }
+
+    /// Plays until told to end.
+    fn play<G: Game, E: Evaluator>(&self, mut driver: Driver<G, E>) -> Result<(), WorkerError> {
+        let mut records = Vec::new();
+        loop {
+            let heard = match self.queue.phase() {
+                Phase::Closed => return Ok(()),
+                Phase::Draining if driver.is_idle() => return Ok(()),
+                Phase::Draining => Ok(()),
+                Phase::Open => self.fill(&mut driver),
+            };
+            driver.give_up(|lease| lease.is_cancelled());
+            driver.tick(&mut records)?;
+            self.show(&driver);
+            if heard.and_then(|()| self.hand_over(&mut records)).is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Starts games while there are places; waits when there is nothing else to do.
+    fn fill<G: Game, E: Evaluator>(&self, driver: &mut Driver<G, E>) -> Result<(), Deaf> {
+        while driver.free() > 0 {
+            let order = if driver.is_idle() {
+                match self.queue.wait(self.index) {
+                    Next::Start(order) => order,
+                    Next::End => return Ok(()),
+                }
+            } else {
+                match self.queue.take(self.index, driver.games()) {
+                    Some(order) => order,
+                    None => return Ok(()),
+                }
+            };
+            let id = RecordId {
+                lease: order.lease.id(),
+                index: order.index,
+            };
+            if let Err(error) = driver.start(order) {
+                self.tell(WorkerEvent::Refused {
+                    id,
+                    reason: error.to_string(),
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn hand_over(&self, records: &mut Vec<Record>) -> Result<(), Deaf> {
+        for record in records.drain(..) {
+            self.tell(WorkerEvent::Finished {
+                id: record.id,
+                bytes: encode(&record),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Waits while the event loop takes nothing: this is how a full outbox pauses play.
+    fn tell(&self, event: WorkerEvent) -> Result<(), Deaf> {
+        self.events.blocking_send(event).map_err(|_| Deaf)
+    }
+
+    fn show<G: Game, E: Evaluator>(&self, driver: &Driver<G, E>) {
+        let counters = driver.counters();
+        self.gauges.evaluations.store(counters.evaluations, Ordering::Relaxed);
+        self.gauges.games.store(counters.games, Ordering::Relaxed);
+        self.gauges
+            .plies_in_flight
+            .store(driver.plies_in_flight(), Ordering::Relaxed);
+    }
+}
+
+/// Chooses the game's type, once per thread.
+struct Playing(Worker);
+
+impl GameVisitor for Playing {
+    type Output = Result<(), WorkerError>;
+
+    fn visit<G: Game>(self, game: G) -> Self::Output {
+        let Playing(worker) = self;
+        let evaluator = SessionEvaluator::new(worker.sessions.clone());
+        worker.play(Driver::new(game, evaluator, worker.driver))
+    }
+}

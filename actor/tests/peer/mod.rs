@@ -1,0 +1,440 @@
+//! The other end of the wire: a coordinator in miniature that hands out scripted leases and checks every record as the
+//! real one does. What the real one does beyond that is tested over real processes in `tests/`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use tengen_games::{AnyGame, Game, GameVisitor};
+use tengen_network::{Config, Metadata, Shape, random_weights, write_onnx};
+use tengen_proto::PROTOCOL;
+use tengen_proto::v1::actor_service_server::{ActorService, ActorServiceServer};
+use tengen_proto::v1::get_work_response::Work as WireWork;
+use tengen_proto::v1::model_service_server::{ModelService, ModelServiceServer};
+use tengen_proto::v1::{
+    DownloadModelRequest, GetModelRequest, GetWorkRequest, GetWorkResponse, ListModelsRequest, ListModelsResponse,
+    Model, ModelChunk, Probe, PublishModelRequest, RegisterActorRequest, RegisterActorResponse, ReportActorRequest,
+    ReportActorResponse, SubmitGameRequest, SubmitGameResponse, Verdict, Wait, WatchChampionRequest,
+};
+use tengen_records::{Endings, Expected, LeaseId, ModelIndex, RecordId, RunId, Work};
+use tengen_search::Settings;
+use tengen_selfplay::wire::order_to_wire;
+use tengen_selfplay::{ModelBytes, Order, Plan};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tonic::{Request, Response, Status, Streaming};
+
+/// How long anything may take before the test counts as failed. Nothing waits this long when all is well.
+const GUARD: Duration = Duration::from_secs(40);
+
+/// What the peer answers to a record that passed its check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mood {
+    /// Stored, or duplicate.
+    Store,
+    /// Nothing at all.
+    Silence,
+    /// "Not now" to each game's first arrival.
+    RetryFirst,
+    /// Rejected, when the index is this one.
+    Reject(u32),
+}
+
+pub(crate) struct State {
+    pub(crate) mood: Mood,
+    /// Orders to hand out, then "wait".
+    pub(crate) orders: VecDeque<Order>,
+    pub(crate) issued: BTreeMap<LeaseId, Order>,
+    /// Stored records.
+    pub(crate) stored: BTreeMap<RecordId, Vec<u8>>,
+    /// Arrivals by game, whatever the verdict.
+    pub(crate) arrivals: BTreeMap<RecordId, u32>,
+    pub(crate) verdicts: BTreeMap<&'static str, u32>,
+    pub(crate) registered: u32,
+    pub(crate) asked: u32,
+    pub(crate) downloads: u32,
+    pub(crate) reports: Vec<ReportActorRequest>,
+    pub(crate) returned: Vec<LeaseId>,
+    pub(crate) cancel: Vec<LeaseId>,
+    pub(crate) answer: RegisterActorResponse,
+    pub(crate) models: Vec<Arc<ModelBytes>>,
+    pub(crate) probes: Vec<Probe>,
+    /// Bytes after which a download stream breaks, once.
+    pub(crate) break_download_at: Option<usize>,
+}
+
+/// Everything but the socket: survives a restart of the server.
+#[derive(Clone)]
+pub(crate) struct Peer {
+    pub(crate) game: AnyGame,
+    state: Arc<Mutex<State>>,
+    changed: watch::Sender<()>,
+}
+
+impl Peer {
+    /// A peer for this game with two networks.
+    pub(crate) fn new(game: &str) -> Peer {
+        let game = AnyGame::parse(game).unwrap();
+        let answer = RegisterActorResponse {
+            run_id: "peer-run".to_owned(),
+            game: game.spec().id.clone(),
+            rules_fingerprint: game.rules_fingerprint().0.to_vec(),
+            feature_fingerprint: game.feature_fingerprint().0.to_vec(),
+            protocol: PROTOCOL,
+            build: "peer".to_owned(),
+            report_interval_ms: 100,
+        };
+        let state = State {
+            mood: Mood::Store,
+            orders: VecDeque::new(),
+            issued: BTreeMap::new(),
+            stored: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
+            verdicts: BTreeMap::new(),
+            registered: 0,
+            asked: 0,
+            downloads: 0,
+            reports: Vec::new(),
+            returned: Vec::new(),
+            cancel: Vec::new(),
+            answer,
+            models: [1, 2].map(|seed| network(&game, seed)).into(),
+            probes: Vec::new(),
+            break_download_at: None,
+        };
+        Peer {
+            game,
+            state: Arc::new(Mutex::new(state)),
+            changed: watch::channel(()).0,
+        }
+    }
+
+    /// Adds an order with this plan and number of simulations to those that will be handed out.
+    pub(crate) fn order(&self, lease: u128, plan: Plan, simulations: u32) -> LeaseId {
+        let mut state = self.state();
+        let order = Order {
+            lease: LeaseId(lease),
+            models: state
+                .models
+                .iter()
+                .take(plan.models())
+                .map(|model| model.id())
+                .collect(),
+            settings: Settings {
+                simulations,
+                ..Settings::default()
+            },
+            settings_revision: 1,
+            seed: lease as u64,
+            plan,
+        };
+        state.orders.push_back(order);
+        LeaseId(lease)
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Waits until the state is as wanted.
+    pub(crate) async fn until(&self, what: &str, wanted: impl Fn(&State) -> bool) {
+        let mut changed = self.changed.subscribe();
+        let waiting = async {
+            while !wanted(&self.state()) {
+                changed.changed().await.unwrap();
+            }
+        };
+        if tokio::time::timeout(GUARD, waiting).await.is_err() {
+            let state = self.state();
+            panic!(
+                "{what}: {} stored, {:?}, {} asked",
+                state.stored.len(),
+                state.verdicts,
+                state.asked
+            );
+        }
+    }
+
+    /// Changes the state and tells whoever waits.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let changed = change(&mut self.state());
+        self.changed.send_replace(());
+        changed
+    }
+
+    /// Serves on `address`; port 0 takes a free one.
+    pub(crate) async fn serve(&self, address: SocketAddr) -> Server {
+        // A runtime of its own, so that killing it kills the connections too, as the death of a process does.
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let listener = runtime.spawn(TcpListener::bind(address)).await.unwrap().unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tonic::transport::Server::builder()
+            .add_service(ActorServiceServer::new(self.clone()))
+            .add_service(ModelServiceServer::new(self.clone()))
+            .serve_with_incoming(TcpListenerStream::new(listener));
+        runtime.spawn(async move { drop(serving.await) });
+        Server {
+            address,
+            runtime: Some(runtime),
+        }
+    }
+
+    fn verdict(&self, record: &[u8]) -> Option<SubmitGameResponse> {
+        let (id, outcome) = self.check(record);
+        self.change(|state| {
+            let arrivals = state.arrivals.entry(id).or_default();
+            *arrivals += 1;
+            let first = *arrivals == 1;
+            let verdict = match (outcome, state.mood) {
+                (Err(rejection), _) => panic!("game {id}: {rejection}"),
+                (Ok(()), Mood::Silence) => return None,
+                (Ok(()), Mood::RetryFirst) if first => Verdict::Retry,
+                (Ok(()), Mood::Reject(index)) if index == id.index => Verdict::Rejected,
+                (Ok(()), _) => match state.stored.insert(id, record.to_vec()) {
+                    None => Verdict::Stored,
+                    Some(old) if old == record => Verdict::Duplicate,
+                    Some(_) => Verdict::Conflict,
+                },
+            };
+            *state.verdicts.entry(verdict.as_str_name()).or_default() += 1;
+            Some(SubmitGameResponse {
+                lease_id: id.lease.to_bytes().to_vec(),
+                game_index: id.index,
+                verdict: verdict.into(),
+                reason_code: "illegal-action".to_owned(),
+                detail: "as the test wants it".to_owned(),
+            })
+        })
+    }
+
+    fn check(&self, bytes: &[u8]) -> (RecordId, Result<(), String>) {
+        struct Visitor(tengen_records::Record, Expected);
+        impl GameVisitor for Visitor {
+            type Output = Result<(), String>;
+
+            fn visit<G: Game>(self, game: G) -> Self::Output {
+                tengen_records::check(&game, &self.0, &self.1)
+                    .map(drop)
+                    .map_err(|rejection| format!("{rejection:?}"))
+            }
+        }
+        let record = tengen_records::decode(bytes).unwrap();
+        let order = self
+            .state()
+            .issued
+            .get(&record.id.lease)
+            .cloned()
+            .expect("a record of a lease we issued");
+        let work = match &order.plan {
+            Plan::SelfPlay { random_plies_max, .. } => Work::SelfPlay {
+                index_end: u32::MAX,
+                random_plies_max: *random_plies_max,
+            },
+            Plan::Match { games } => Work::Match(games.iter().map(match_game).collect()),
+        };
+        let expected = Expected {
+            run_id: RunId::new("peer-run").unwrap(),
+            game_id: self.game.spec().id.clone(),
+            rules_fingerprint: self.game.rules_fingerprint(),
+            lease: order.lease,
+            models: order.models,
+            settings_revision: order.settings_revision,
+            lease_seed: order.seed,
+            work,
+            endings: Endings::default(),
+        };
+        (record.id, self.game.visit(Visitor(record, expected)))
+    }
+}
+
+fn match_game(game: &tengen_selfplay::MatchGame) -> tengen_records::MatchGame {
+    tengen_records::MatchGame {
+        pair: game.pair,
+        opening: game.opening.clone(),
+        seat0_model: ModelIndex(game.seat0_model as u8),
+    }
+}
+
+/// A running server. Dropping it kills it.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Server {
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Kills it and waits until it is dead, so that its port is free again.
+    pub(crate) async fn kill(mut self) {
+        let runtime = self.runtime.take().unwrap();
+        tokio::task::spawn_blocking(move || runtime.shutdown_timeout(GUARD))
+            .await
+            .unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// A small random network for the game.
+pub(crate) fn network(game: &AnyGame, seed: u64) -> Arc<ModelBytes> {
+    let config = Config {
+        blocks: 1,
+        channels: 8,
+        ..Config::default()
+    };
+    let shape = Shape::new(game.spec(), &config).unwrap();
+    let metadata = Metadata {
+        run: "peer-run".to_owned(),
+        game: game.spec().id.clone(),
+        rules_fingerprint: game.rules_fingerprint(),
+        feature_fingerprint: game.feature_fingerprint(),
+        created: "2026-01-01T00:00:00Z".to_owned(),
+        ..Metadata::of_shape(&shape)
+    };
+    ModelBytes::new(write_onnx(&shape, &random_weights(&shape, seed), &metadata).unwrap())
+}
+
+type Answers<T> = Pin<Box<dyn tokio_stream::Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl ActorService for Peer {
+    type SubmitGamesStream = Answers<SubmitGameResponse>;
+
+    async fn register(
+        &self,
+        _request: Request<RegisterActorRequest>,
+    ) -> Result<Response<RegisterActorResponse>, Status> {
+        Ok(Response::new(self.change(|state| {
+            state.registered += 1;
+            state.answer.clone()
+        })))
+    }
+
+    async fn get_work(&self, _request: Request<GetWorkRequest>) -> Result<Response<GetWorkResponse>, Status> {
+        let work = self.change(|state| {
+            state.asked += 1;
+            match state.orders.pop_front() {
+                Some(order) => {
+                    let wire = order_to_wire(&order);
+                    state.issued.insert(order.lease, order);
+                    WireWork::Order(wire)
+                }
+                None => WireWork::Wait(Wait {
+                    reason: "the script has ended".to_owned(),
+                    retry_after_ms: 20,
+                }),
+            }
+        });
+        Ok(Response::new(GetWorkResponse { work: Some(work) }))
+    }
+
+    async fn submit_games(
+        &self,
+        request: Request<Streaming<SubmitGameRequest>>,
+    ) -> Result<Response<Self::SubmitGamesStream>, Status> {
+        let (sender, receiver) = mpsc::channel(16);
+        let mut games = request.into_inner();
+        let peer = self.clone();
+        tokio::spawn(async move {
+            while let Ok(Some(game)) = games.message().await {
+                if let Some(verdict) = peer.verdict(&game.record)
+                    && sender.send(Ok(verdict)).await.is_err()
+                {
+                    return;
+                }
+            }
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(receiver))))
+    }
+
+    async fn report(&self, request: Request<ReportActorRequest>) -> Result<Response<ReportActorResponse>, Status> {
+        let report = request.into_inner();
+        let cancelled = self.change(|state| {
+            state.returned.extend(
+                report
+                    .returned_lease_ids
+                    .iter()
+                    .map(|id| LeaseId::from_bytes(id).unwrap()),
+            );
+            state.reports.push(report);
+            state.cancel.iter().map(|id| id.to_bytes().to_vec()).collect()
+        });
+        Ok(Response::new(ReportActorResponse {
+            cancelled_lease_ids: cancelled,
+        }))
+    }
+}
+
+#[tonic::async_trait]
+impl ModelService for Peer {
+    type DownloadModelStream = Answers<ModelChunk>;
+    type WatchChampionStream = Answers<Model>;
+
+    async fn list_models(&self, _: Request<ListModelsRequest>) -> Result<Response<ListModelsResponse>, Status> {
+        Err(Status::unimplemented("not needed by actors"))
+    }
+
+    async fn get_model(&self, request: Request<GetModelRequest>) -> Result<Response<Model>, Status> {
+        let name = request.into_inner().name;
+        let state = self.state();
+        let model = state.models.iter().find(|model| model.id().to_string() == name);
+        let model = model.ok_or_else(|| Status::not_found(name))?;
+        Ok(Response::new(Model {
+            model_id: model.id().to_bytes().to_vec(),
+            size_bytes: model.bytes().len() as u64,
+            probes: state.probes.clone(),
+            ..Model::default()
+        }))
+    }
+
+    async fn download_model(
+        &self,
+        request: Request<DownloadModelRequest>,
+    ) -> Result<Response<Self::DownloadModelStream>, Status> {
+        let DownloadModelRequest { model_id, offset } = request.into_inner();
+        let (bytes, broken) = self.change(|state| {
+            state.downloads += 1;
+            let model = state.models.iter().find(|model| model.id().0 == *model_id).unwrap();
+            (model.bytes().to_vec(), state.break_download_at.take())
+        });
+        let mut answers = Vec::new();
+        for (number, data) in bytes[offset as usize..].chunks(1_000).enumerate() {
+            let offset = offset + 1_000 * number as u64;
+            if broken.is_some_and(|at| offset as usize >= at) {
+                answers.push(Err(Status::unavailable("as the test wants it")));
+                break;
+            }
+            answers.push(Ok(ModelChunk {
+                offset,
+                data: data.to_vec(),
+            }));
+        }
+        Ok(Response::new(Box::pin(tokio_stream::iter(answers))))
+    }
+
+    async fn publish_model(&self, _: Request<Streaming<PublishModelRequest>>) -> Result<Response<Model>, Status> {
+        Err(Status::unimplemented("not needed by actors"))
+    }
+
+    async fn watch_champion(
+        &self,
+        _: Request<WatchChampionRequest>,
+    ) -> Result<Response<Self::WatchChampionStream>, Status> {
+        Err(Status::unimplemented("not needed by actors"))
+    }
+}

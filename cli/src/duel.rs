@@ -1,0 +1,179 @@
+//! `tengen duel`: two players, paired openings, a score with its interval.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use tengen_games::AnyGame;
+use tengen_inference::{Device, SessionOptions};
+use tengen_network::{Metadata, read_metadata};
+use tengen_selfplay::ModelBytes;
+use tengen_selfplay::duel::{DuelOptions, DuelReport, Player, Tally, duel};
+
+use crate::client::CoordinatorArgs;
+use crate::{models, pull};
+
+#[derive(Args, Debug)]
+pub(crate) struct DuelArgs {
+    /// First player: `random`, a model file, a pulled folder, or a network's name (`champion`, `latest`, `gen:N`, id)
+    a: String,
+    /// Second player, named the same way
+    b: String,
+    /// Games; every opening is played twice with seats swapped
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    games: u32,
+    /// Root visits of each search; 0 plays the network's best action without search
+    #[arg(long, value_name = "S", default_value_t = 64)]
+    simulations: u32,
+    /// Game, when neither player is a network that names one
+    #[arg(long, value_name = "GAME")]
+    game: Option<String>,
+    /// Seed of openings and games
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    seed: u64,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// `auto`, `cpu` or `cuda:N`
+    #[arg(long, value_name = "DEVICE", default_value = "auto")]
+    device: Device,
+    /// Print one JSON object instead of words
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    coordinator: CoordinatorArgs,
+}
+
+/// A player as named, and what its network says of itself.
+struct Contestant {
+    player: Player,
+    metadata: Option<Metadata>,
+}
+
+pub(crate) async fn run(args: DuelArgs) -> anyhow::Result<()> {
+    let first = contestant(&args.a, &args).await?;
+    let second = contestant(&args.b, &args).await?;
+    let game = game(&args, [&first, &second])?;
+    tengen_inference::init(None)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let options = DuelOptions {
+        games: args.games,
+        seed: args.seed,
+        threads: args.threads.unwrap_or(cores),
+        ..DuelOptions::default()
+    };
+    let sessions = SessionOptions { device: args.device.clone(), intra_threads: 1, batch_max: options.batch_max };
+    let bar = progress_bar(args.games);
+    let played = tokio::task::spawn_blocking(move || {
+        let mut show = |tally: Tally| bar.set_position(u64::from(tally.games()));
+        let report = duel(&game, &first.player, &second.player, &options, &sessions, &mut show);
+        bar.finish_and_clear();
+        report
+    });
+    let report = played.await??;
+    if args.json {
+        println!("{}", as_json(&args, &report));
+    } else {
+        println!("{}", in_words(&args, &report));
+    }
+    Ok(())
+}
+
+fn progress_bar(games: u32) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("[{bar:40}] {pos}/{len} games").expect("the template is a constant");
+    ProgressBar::new(u64::from(games.next_multiple_of(2))).with_style(style.progress_chars("=> "))
+}
+
+async fn contestant(name: &str, args: &DuelArgs) -> anyhow::Result<Contestant> {
+    if name == "random" {
+        return Ok(Contestant { player: Player::Random, metadata: None });
+    }
+    let bytes = match local_file(name) {
+        Some(path) => std::fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?,
+        None => {
+            let mut client = args.coordinator.models()?;
+            let model = models::find(&mut client, name)
+                .await
+                .with_context(|| format!("{name:?} is no file here, so it was looked for in the run"))?;
+            pull::download(&mut client, &model).await?
+        }
+    };
+    let metadata = read_metadata(&bytes).with_context(|| format!("{name} is not a network of ours"))?;
+    let model: Arc<ModelBytes> = ModelBytes::new(bytes);
+    Ok(Contestant { player: Player::Network { model, simulations: args.simulations }, metadata: Some(metadata) })
+}
+
+/// The model file that `name` means, if it is a file or a pulled folder.
+fn local_file(name: &str) -> Option<PathBuf> {
+    let path = Path::new(name);
+    let inside = path.join("model.onnx");
+    [path.to_path_buf(), inside].into_iter().find(|path| path.is_file())
+}
+
+/// The game both players play: their networks must name the same, with the rules and planes that this build knows.
+fn game(args: &DuelArgs, contestants: [&Contestant; 2]) -> anyhow::Result<AnyGame> {
+    let metadata: Vec<&Metadata> = contestants.iter().filter_map(|one| one.metadata.as_ref()).collect();
+    let named = metadata.first().map(|metadata| metadata.game.as_str());
+    let Some(id) = args.game.as_deref().or(named) else {
+        bail!("neither player names a game: add --game, for example --game connect-four");
+    };
+    let game = AnyGame::parse(id)?;
+    let features = game.feature_fingerprint();
+    for metadata in metadata {
+        ensure!(
+            metadata.game == game.spec().id && metadata.feature_fingerprint == features,
+            "a network for {} (features {}) cannot play {} (features {features})",
+            metadata.game,
+            metadata.feature_fingerprint,
+            game.spec().id
+        );
+    }
+    Ok(game)
+}
+
+fn in_words(args: &DuelArgs, report: &DuelReport) -> String {
+    let DuelReport { tally, score, pairs, pairs_random } = report;
+    let mut text = format!(
+        "{} against {}: +{} ={} -{} in {} games, score {:.3} (95 % interval {:.3} to {:.3}), {} simulations",
+        args.a,
+        args.b,
+        tally.wins,
+        tally.draws,
+        tally.losses,
+        tally.games(),
+        score.mean,
+        score.low,
+        score.high,
+        args.simulations
+    );
+    if *pairs_random > 0 {
+        text += &format!(
+            "\n{pairs_random} of {pairs} pairs went on from random openings: the game has no more distinct ones"
+        );
+    }
+    text
+}
+
+fn as_json(args: &DuelArgs, report: &DuelReport) -> serde_json::Value {
+    json!({
+        "a": args.a,
+        "b": args.b,
+        "simulations": args.simulations,
+        "games": report.tally.games(),
+        "wins": report.tally.wins,
+        "draws": report.tally.draws,
+        "losses": report.tally.losses,
+        "score": report.score.mean,
+        "score_low": report.score.low,
+        "score_high": report.score.high,
+        "pairs": report.pairs,
+        "pairs_random": report.pairs_random,
+    })
+}

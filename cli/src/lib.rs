@@ -1,0 +1,82 @@
+//! The user's command: starts a local cluster, watches it, lists and pulls models, plays them against each other.
+//!
+//! It holds no training and no rules of its own: subcommands that belong to another process start that process.
+
+mod client;
+mod duel;
+mod models;
+mod pull;
+mod status;
+mod up;
+
+use clap::{Parser, Subcommand};
+use tengen_service::args::LogArgs;
+
+/// Train an AlphaZero-style player for a board game.
+#[derive(Debug, Parser)]
+#[command(name = "tengen", version, about, propagate_version = true)]
+pub struct Cli {
+    #[command(flatten)]
+    log: LogArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start a whole cluster on this machine and show its progress; Ctrl-C drains it
+    Up(up::UpArgs),
+    /// Show how a run is doing
+    Status(status::StatusArgs),
+    /// List, show and pull networks
+    #[command(subcommand)]
+    Models(models::ModelsCommand),
+    /// Play two players against each other
+    Duel(duel::DuelArgs),
+    /// Succeed when the coordinator serves, fail otherwise
+    Health(client::CoordinatorArgs),
+    /// Print versions
+    Version,
+}
+
+/// Runs one command to its end.
+pub fn run(cli: Cli) -> anyhow::Result<()> {
+    let level = match cli.command {
+        // The progress display owns the terminal; warnings still show.
+        Command::Up(_) if cli.log.log == "info" => "warn",
+        _ => &cli.log.log,
+    };
+    tengen_service::telemetry::init(level, "tengen")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        match cli.command {
+            Command::Up(args) => up::run(args, &cli.log).await,
+            Command::Status(args) => status::run(args).await,
+            Command::Models(command) => models::run(command).await,
+            Command::Duel(args) => duel::run(args).await,
+            Command::Health(args) => health(&args).await,
+            Command::Version => version(),
+        }
+    })
+}
+
+async fn health(args: &client::CoordinatorArgs) -> anyhow::Result<()> {
+    let url = args.url()?;
+    tengen_service::health::probe(&url).await?;
+    println!("{url} serves");
+    Ok(())
+}
+
+fn version() -> anyhow::Result<()> {
+    println!("tengen {}", tengen_service::BUILD);
+    println!("protocol {}", tengen_proto::PROTOCOL);
+    match tengen_inference::init(None) {
+        Ok(()) => {
+            if let Some(runtime) = tengen_inference::runtime() {
+                println!("onnxruntime {} ({})", runtime.build, runtime.path.display());
+            }
+        }
+        Err(error) => println!("onnxruntime not found: {error}"),
+    }
+    Ok(())
+}

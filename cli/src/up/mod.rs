@@ -1,0 +1,283 @@
+//! `tengen up`: a coordinator, a learner and actors as child processes on this machine, watched and drained together.
+//!
+//! The children do all the work; this process starts them, restarts what crashes, shows progress, and ends them in the
+//! order actors, learner, coordinator.
+
+mod child;
+mod progress;
+mod watch;
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use tengen_service::args::LogArgs;
+use tengen_service::run_config::RunConfig;
+use tengen_service::{health, shutdown};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{ADDRESS_FILE, LISTEN_DEFAULT, read_address};
+use child::{Child, ChildEvent, ChildSpec};
+use progress::Progress;
+use watch::Update;
+
+/// How long the coordinator may take to serve after it was started. A large window takes time to rebuild.
+const START_MAX: Duration = Duration::from_secs(300);
+
+#[derive(Args, Debug)]
+pub(crate) struct UpArgs {
+    /// The run's configuration
+    #[arg(long, value_name = "FILE", default_value = "runs/quickstart.toml")]
+    run: PathBuf,
+    /// Data folder of the run; a run found there is resumed [default: data/NAME]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Number of actor processes
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    actors: u32,
+    /// Drain once this generation is champion
+    #[arg(long, value_name = "N")]
+    until_generation: Option<u32>,
+    /// Drain once the run holds this many self-play games
+    #[arg(long, value_name = "N")]
+    until_games: Option<u64>,
+    /// Drain after this time, for example `20m`
+    #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
+    duration: Option<Duration>,
+    /// Loopback address of the coordinator; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = LISTEN_DEFAULT)]
+    listen: SocketAddr,
+}
+
+pub(crate) async fn run(args: UpArgs, log: &LogArgs) -> anyhow::Result<()> {
+    let config = RunConfig::load(&args.run)?;
+    let data = args.data.clone().unwrap_or_else(|| Path::new("data").join(&config.run.name));
+    if args.actors == 0 {
+        bail!("--actors 0: a cluster needs at least one actor");
+    }
+    let layout = Layout::new(&args, &config, data, log)?;
+    let stop = shutdown::on_signals()?;
+    let mut progress = Progress::new();
+    let mut cluster = Cluster::start(&layout, args.actors).await?;
+    progress.note(&format!("{} in {}, coordinator {}", config.run.name, layout.data.display(), cluster.url));
+    let outcome = observe(&mut cluster, &mut progress, &args, &stop).await;
+    progress.note("draining");
+    cluster.drain().await;
+    progress.finish();
+    outcome
+}
+
+/// Follows the cluster until a limit is reached, a signal arrives or a child fails for good.
+async fn observe(
+    cluster: &mut Cluster,
+    progress: &mut Progress,
+    args: &UpArgs,
+    stop: &CancellationToken,
+) -> anyhow::Result<()> {
+    let deadline = args.duration.map(|duration| Instant::now() + duration);
+    let (updates, mut received) = mpsc::channel(16);
+    let watching = tokio::spawn(watch::follow(cluster.url.clone(), updates, stop.clone()));
+    let outcome = loop {
+        tokio::select! {
+            () = stop.cancelled() => break Ok(()),
+            () = until(deadline) => break Ok(()),
+            event = cluster.events.recv() => {
+                if let Some(event) = event {
+                    progress.note(&event.to_string());
+                }
+            }
+            update = received.recv() => match update {
+                Some(Update::Status(status)) => {
+                    progress.show(&status);
+                    if reached(args, status.generation, status.games) {
+                        break Ok(());
+                    }
+                }
+                Some(Update::Decided(gate)) => progress.decided(&gate),
+                None => break Err(anyhow::anyhow!("the status stream ended")),
+            },
+        }
+    };
+    watching.abort();
+    outcome
+}
+
+fn reached(args: &UpArgs, generation: u32, games: u64) -> bool {
+    args.until_generation.is_some_and(|wanted| generation >= wanted)
+        || args.until_games.is_some_and(|wanted| games >= wanted)
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Where everything of one local cluster lives and how each process is started.
+struct Layout {
+    data: PathBuf,
+    programs: PathBuf,
+    run: PathBuf,
+    listen: SocketAddr,
+    log: String,
+    games: u32,
+    batch_max: u32,
+    device: String,
+    learner_device: String,
+    learner_threads: u32,
+    actor_threads: Vec<u32>,
+}
+
+impl Layout {
+    fn new(args: &UpArgs, config: &RunConfig, data: PathBuf, log: &LogArgs) -> anyhow::Result<Layout> {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        let (learner_threads, actor_threads) = config.cpu.divide(cores);
+        let own = std::env::current_exe().context("failed to find this program's own path")?;
+        let programs = own.parent().context("this program has no folder")?.to_path_buf();
+        let share = |index: u32| (actor_threads / args.actors + u32::from(index < actor_threads % args.actors)).max(1);
+        Ok(Layout {
+            data,
+            programs,
+            run: args.run.clone(),
+            listen: args.listen,
+            log: log.log.clone(),
+            games: config.actor.games,
+            batch_max: config.actor.batch_max,
+            device: config.actor.device.clone(),
+            learner_device: config.learner.device.clone(),
+            learner_threads,
+            actor_threads: (0..args.actors).map(share).collect(),
+        })
+    }
+
+    fn spec(&self, part: String, program: &str, args: Vec<OsString>) -> anyhow::Result<ChildSpec> {
+        let program = self.programs.join(program);
+        if !program.exists() {
+            bail!("{} is missing: build the whole workspace (`make build`)", program.display());
+        }
+        let mut all = args;
+        all.extend(["--log".into(), self.log.clone().into(), "--exit-with-parent".into()]);
+        Ok(ChildSpec { log: self.data.join("logs").join(format!("{part}.log")), part, program, args: all })
+    }
+
+    fn coordinator(&self, listen: SocketAddr) -> anyhow::Result<ChildSpec> {
+        let args: Vec<OsString> = vec![
+            "--run".into(),
+            self.run.clone().into(),
+            "--data".into(),
+            self.data.clone().into(),
+            "--listen".into(),
+            listen.to_string().into(),
+            "--addr-file".into(),
+            self.data.join(ADDRESS_FILE).into(),
+        ];
+        self.spec("coordinator".to_owned(), "tengen-coordinator", args)
+    }
+
+    fn learner(&self, url: &str) -> anyhow::Result<ChildSpec> {
+        let args: Vec<OsString> = vec![
+            "--coordinator".into(),
+            url.into(),
+            "--data".into(),
+            self.data.join("learner").into(),
+            "--device".into(),
+            self.learner_device.clone().into(),
+            "--threads".into(),
+            self.learner_threads.to_string().into(),
+        ];
+        self.spec("learner".to_owned(), "tengen-learner", args)
+    }
+
+    fn actor(&self, url: &str, index: usize) -> anyhow::Result<ChildSpec> {
+        let part = format!("actor-{index}");
+        let args: Vec<OsString> = vec![
+            "--join".into(),
+            url.into(),
+            "--data".into(),
+            self.data.join(&part).into(),
+            "--games".into(),
+            self.games.to_string().into(),
+            "--batch-max".into(),
+            self.batch_max.to_string().into(),
+            "--threads".into(),
+            self.actor_threads[index].to_string().into(),
+            "--device".into(),
+            self.device.clone().into(),
+        ];
+        self.spec(part, "tengen-actor", args)
+    }
+}
+
+/// The running children.
+struct Cluster {
+    url: String,
+    coordinator: Child,
+    learner: Child,
+    actors: Vec<Child>,
+    events: mpsc::Receiver<ChildEvent>,
+}
+
+impl Cluster {
+    async fn start(layout: &Layout, actors: u32) -> anyhow::Result<Cluster> {
+        let (sender, events) = mpsc::channel(64);
+        let address_file = layout.data.join(ADDRESS_FILE);
+        if address_file.exists() {
+            std::fs::remove_file(&address_file)
+                .with_context(|| format!("failed to remove the old {}", address_file.display()))?;
+        }
+        let mut coordinator = Child::start(layout.coordinator(layout.listen)?, sender.clone())?;
+        let url = match ready(&layout.data, &mut coordinator).await {
+            Ok(url) => url,
+            Err(error) => {
+                coordinator.drain().await;
+                return Err(error);
+            }
+        };
+        // A restarted coordinator must be found where the others look for it.
+        coordinator.restart_as(layout.coordinator(url.trim_start_matches("http://").parse()?)?);
+        let learner = Child::start(layout.learner(&url)?, sender.clone())?;
+        let actors = (0..actors as usize)
+            .map(|index| Child::start(layout.actor(&url, index)?, sender.clone()))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(Cluster { url, coordinator, learner, actors, events })
+    }
+
+    /// Ends the children in the order in which work flows: nothing that is finished is lost on the way.
+    async fn drain(mut self) {
+        let mut actors = JoinSet::new();
+        for mut actor in self.actors {
+            actors.spawn(async move { actor.drain().await });
+        }
+        actors.join_all().await;
+        self.learner.drain().await;
+        self.coordinator.drain().await;
+    }
+}
+
+/// Waits until the coordinator serves and returns its address.
+async fn ready(data: &Path, coordinator: &mut Child) -> anyhow::Result<String> {
+    let give_up = Instant::now() + START_MAX;
+    let mut looks = tokio::time::interval(Duration::from_millis(50));
+    loop {
+        tokio::select! {
+            () = coordinator.crashed() => bail!("the coordinator did not start:\n{}", coordinator.last_words()),
+            _ = looks.tick() => {
+                if let Ok(url) = read_address(data)
+                    && health::probe(&url).await.is_ok()
+                {
+                    return Ok(url);
+                }
+            }
+        }
+        if Instant::now() > give_up {
+            bail!("the coordinator did not serve within {START_MAX:?}:\n{}", coordinator.last_words());
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What `tengen up` shows: bars in a terminal, plain lines elsewhere, and a line for everything that happens once.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use tengen_proto::v1::{Gate, GateState, RunStatus};
+use tokio::time::Instant;
+
+use crate::models::short_id;
+use crate::status;
+
+/// Plain lines come at most this often.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// The display.
+pub(crate) struct Progress {
+    started: Instant,
+    generation: Option<u32>,
+    style: Style,
+}
+
+enum Style {
+    Bars(Box<Bars>),
+    Lines { last: Option<Instant> },
+}
+
+struct Bars {
+    all: MultiProgress,
+    iteration: ProgressBar,
+    window: ProgressBar,
+    learner: ProgressBar,
+    gate: ProgressBar,
+    rates: ProgressBar,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Progress {
+        let style = if std::io::stdout().is_terminal() {
+            Style::Bars(Box::new(Bars::new()))
+        } else {
+            Style::Lines { last: None }
+        };
+        Progress { started: Instant::now(), generation: None, style }
+    }
+
+    /// A line that stays.
+    pub(crate) fn note(&self, text: &str) {
+        let line = format!("[{}] {text}", self.elapsed());
+        match &self.style {
+            // Printing fails only when the terminal is gone; there is nobody to tell then.
+            Style::Bars(bars) => drop(bars.all.println(line)),
+            Style::Lines { .. } => println!("{line}"),
+        }
+    }
+
+    /// A gate was decided.
+    pub(crate) fn decided(&mut self, gate: &Gate) {
+        let verdict = if gate.state() == GateState::Promoted { "promoted" } else { "not promoted" };
+        self.note(&format!(
+            "gate {}: candidate {} of iteration {} {verdict}: {}",
+            gate.gate_id,
+            short_id(&gate.candidate_id),
+            gate.iteration,
+            gate.reason
+        ));
+    }
+
+    /// The run's newest status.
+    pub(crate) fn show(&mut self, status: &RunStatus) {
+        if self.generation.replace(status.generation).is_some_and(|before| before != status.generation) {
+            let champion = status.champion.as_ref();
+            let id = champion.map_or_else(String::new, |model| short_id(&model.model_id));
+            self.note(&format!("generation {}: {id} is champion", status.generation));
+        }
+        let elapsed = self.elapsed();
+        match &mut self.style {
+            Style::Bars(bars) => bars.show(status, &elapsed),
+            Style::Lines { last } => {
+                if last.is_none_or(|last| last.elapsed() >= LINE_EVERY) {
+                    *last = Some(Instant::now());
+                    println!("[{elapsed}] {}", line(status));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn finish(&self) {
+        self.note("stopped");
+        if let Style::Bars(bars) = &self.style {
+            for bar in [&bars.iteration, &bars.window, &bars.learner, &bars.gate, &bars.rates] {
+                bar.finish_and_clear();
+            }
+        }
+    }
+
+    fn elapsed(&self) -> String {
+        let seconds = self.started.elapsed().as_secs();
+        format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+    }
+}
+
+impl Bars {
+    fn new() -> Bars {
+        let all = MultiProgress::new();
+        let bar = |template: &str| {
+            let style = ProgressStyle::with_template(template).expect("templates are constants that parse");
+            all.add(ProgressBar::new(1).with_style(style.progress_chars("=> ")))
+        };
+        Bars {
+            iteration: bar("iteration {prefix:>4} [{bar:30}] {pos}/{len} games  {msg}"),
+            window: bar("window         [{bar:30}] {pos}/{len} positions"),
+            learner: bar("learner        [{bar:30}] {pos}/{len} steps  {msg}"),
+            gate: bar("gate           [{bar:30}] {pos}/{len} pairs  {msg}"),
+            rates: bar("{msg}"),
+            all,
+        }
+    }
+
+    fn show(&self, status: &RunStatus, elapsed: &str) {
+        let set = |bar: &ProgressBar, position: u64, length: u64| {
+            bar.set_length(length.max(1));
+            bar.set_position(position.min(length));
+        };
+        self.iteration.set_prefix(status.iteration.to_string());
+        set(&self.iteration, status.iteration_games.into(), status.iteration_games_target.into());
+        self.iteration.set_message(format!("{} games in all, generation {}", status.games, status.generation));
+        set(&self.window, status.window_positions, status.window_capacity);
+        if let Some(learner) = &status.learner {
+            set(&self.learner, learner.step, learner.step_limit.max(learner.step));
+            self.learner.set_message(format!(
+                "policy {:.3} value {:.3} ({})",
+                learner.policy_loss, learner.value_loss, learner.activity
+            ));
+        }
+        match &status.gate {
+            Some(gate) => {
+                set(&self.gate, gate.pairs.into(), gate.pairs_target.into());
+                self.gate.set_message(tally(gate));
+            }
+            None => {
+                set(&self.gate, 0, 1);
+                self.gate.set_message("none open");
+            }
+        }
+        self.rates.set_message(format!("{elapsed}  {}  {}", status::rates(status), status.waiting));
+    }
+}
+
+fn tally(gate: &Gate) -> String {
+    format!("+{} ={} -{} score {:.3} of {:.3}", gate.wins, gate.draws, gate.losses, gate.score, gate.threshold)
+}
+
+/// The whole status in one line.
+fn line(status: &RunStatus) -> String {
+    let learner = status.learner.as_ref().map_or_else(
+        || "learner not seen yet".to_owned(),
+        |learner| {
+            format!(
+                "step {}/{} policy {:.3} value {:.3}",
+                learner.step, learner.step_limit, learner.policy_loss, learner.value_loss
+            )
+        },
+    );
+    let gate = status.gate.as_ref().map_or_else(
+        || "no gate".to_owned(),
+        |gate| format!("gate {}/{} {}", gate.pairs, gate.pairs_target, tally(gate)),
+    );
+    format!(
+        "iteration {} {}/{} games | generation {} | {} games, {} positions, window {}/{} | {learner} | {gate} | {}",
+        status.iteration,
+        status.iteration_games,
+        status.iteration_games_target,
+        status.generation,
+        status.games,
+        status.positions,
+        status.window_positions,
+        status.window_capacity,
+        status::rates(status)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_tells_everything_the_bars_tell() {
+        let status = RunStatus {
+            iteration: 3,
+            iteration_games: 7,
+            iteration_games_target: 100,
+            generation: 2,
+            window_positions: 4_000,
+            gate: Some(Gate { pairs: 5, pairs_target: 30, wins: 8, draws: 1, losses: 1, ..Gate::default() }),
+            ..RunStatus::default()
+        };
+        let line = line(&status);
+        for part in ["iteration 3 7/100", "generation 2", "window 4000", "gate 5/30 +8 =1 -1", "learner not seen yet"] {
+            assert!(line.contains(part), "{part:?} in {line}");
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The command line of the coordinator process.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Parser;
+use tengen_control::LeaseRules;
+use tengen_service::args::ProcessArgs;
+use tengen_service::run_config::RunConfig;
+use tengen_service::{shutdown, telemetry};
+
+use crate::server::{Coordinator, Options};
+
+/// Serves one run: checks and stores its games, hands out its work, decides its gates
+#[derive(Clone, Debug, Parser)]
+#[command(name = "tengen-coordinator", version)]
+pub struct Cli {
+    /// The run's configuration
+    #[arg(long, value_name = "FILE")]
+    pub run: PathBuf,
+    /// The run's data folder; created when missing
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Where to listen; port 0 takes any
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7300")]
+    pub listen: SocketAddr,
+    /// Write the bound address to this file once it serves
+    #[arg(long, value_name = "FILE")]
+    pub addr_file: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show a doc comment here as help")]
+    pub process: ProcessArgs,
+}
+
+/// Runs the process until it is told to stop.
+pub fn run(cli: Cli) -> anyhow::Result<()> {
+    telemetry::init(&cli.process.log.log, "coordinator")?;
+    let config = RunConfig::load(&cli.run)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("coordinator-io")
+        .build()
+        .context("failed to start the async threads")?;
+    runtime.block_on(async {
+        let stop = shutdown::watch(&cli.process).context("failed to watch for signals")?;
+        let options = Options {
+            config,
+            data: cli.data,
+            listen: cli.listen,
+            addr_file: cli.addr_file,
+            leases: LeaseRules::default(),
+        };
+        Coordinator::start(options, stop).await?.join().await?;
+        Ok(())
+    })
+}

@@ -1,0 +1,22 @@
+//! The coordinator: owns a run's truth and serves it.
+//!
+//! It checks every game against the rules and stores it before it says so, hands out work, decides gates, changes the
+//! champion, keeps the window, and tells how the run is doing. What happens next in a run is decided by
+//! `tengen-control`, a pure state machine; this crate gives it events, carries out its effects in SQLite, and speaks
+//! gRPC. **It plays no game and runs no network.**
+
+pub mod cli;
+mod clock;
+mod facts;
+mod files;
+mod game;
+mod messages;
+mod run;
+mod server;
+mod services;
+mod setup;
+pub mod store;
+mod window;
+
+pub use server::{Coordinator, CoordinatorError, Options};
+pub use setup::{Change, SetupError};

@@ -1,0 +1,10 @@
+//! The coordinator process.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tengen_coordinator::cli::{Cli, run};
+
+fn main() -> ExitCode {
+    tengen_service::args::exit_status("tengen-coordinator", run(Cli::parse()))
+}

@@ -1,0 +1,205 @@
+//! The learner and its networks: publications, gates, promotions.
+
+use rusqlite::Connection;
+use tengen_control::{Candidate, Decision, Effect, Event, FixedRule, GateId, Tally};
+use tengen_proto::v1;
+use tengen_records::ModelId;
+
+use super::owner::{Now, Outbox};
+use super::request::{Fenced, LearnerTask, PublishRefused};
+use super::state::{State, control_model};
+use super::status::LearnerLive;
+use crate::messages;
+use crate::store::gates::{GateRow, GateState, StoredOpening};
+use crate::store::models::{ModelRow, ModelState};
+use crate::store::{StoreError, gates, models};
+
+impl State {
+    /// Gives the learner's place to a new learner.
+    pub(super) fn register_learner(&mut self, device: String, step: u64, now: Now) -> u64 {
+        self.progress_mut().fence += 1;
+        let fence = self.progress().fence;
+        tracing::info!(fence, %device, step, "learner registered");
+        let status = v1::LearnerStatus {
+            step,
+            device,
+            ..v1::LearnerStatus::default()
+        };
+        self.live_learner = Some(LearnerLive {
+            heard_ms: now.ms,
+            status,
+        });
+        fence
+    }
+
+    /// Takes the learner's report and says what is due.
+    pub(super) fn report_learner(
+        &mut self,
+        fence: u64,
+        status: v1::LearnerStatus,
+        now: Now,
+    ) -> Result<LearnerTask, Fenced> {
+        self.check_fence(fence)?;
+        self.live_learner = Some(LearnerLive {
+            heard_ms: now.ms,
+            status,
+        });
+        let due = self.control.due();
+        Ok(LearnerTask {
+            iteration: self.control.iteration(),
+            candidate_iteration: due.map_or(0, |due| due.iteration),
+            candidate_positions: due.map_or(0, |due| due.positions),
+            published_iteration: self.control.published_iteration(),
+        })
+    }
+
+    fn check_fence(&self, given: u64) -> Result<(), Fenced> {
+        let newest = self.progress().fence;
+        if given == newest {
+            Ok(())
+        } else {
+            Err(Fenced { given, newest })
+        }
+    }
+
+    /// Takes a network whose file is durable. Publishing the same file again changes nothing.
+    pub(super) fn publish(
+        &mut self,
+        connection: &Connection,
+        fence: u64,
+        model: ModelRow,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Result<Result<ModelRow, PublishRefused>, StoreError> {
+        if let Err(fenced) = self.check_fence(fence) {
+            return Ok(Err(fenced.into()));
+        }
+        if let Some(known) = models::get(connection, model.id)? {
+            return Ok(Ok(known));
+        }
+        if !self.control.wants_candidate(model.iteration) {
+            let (ended, published) = (self.control.iteration(), self.control.published_iteration());
+            return Ok(Err(PublishRefused::Iteration {
+                iteration: model.iteration,
+                ended,
+                published,
+            }));
+        }
+        if let Some(parent) = model.parent
+            && models::get(connection, parent)?.is_none()
+        {
+            return Ok(Err(PublishRefused::Parent(parent.to_string())));
+        }
+        models::insert(connection, &model)?;
+        tracing::info!(model = %model.id.short(), iteration = model.iteration, step = model.step, "candidate published");
+        let candidate = Candidate {
+            model: control_model(model.id),
+            iteration: model.iteration,
+        };
+        self.step(connection, Event::CandidatePublished(candidate), now, out)?;
+        let stored = models::get(connection, model.id)?;
+        stored
+            .map(Ok)
+            .ok_or_else(|| StoreError::corrupt("model", "it was just stored and is not there"))
+    }
+
+    /// Draws a gate's openings and opens it; what follows from that is returned.
+    pub(super) fn open_gate(
+        &mut self,
+        connection: &Connection,
+        gate: GateId,
+        candidate: Candidate,
+        champion: tengen_control::ModelId,
+        rule: FixedRule,
+        now: Now,
+    ) -> Result<Vec<Effect>, StoreError> {
+        let seed = self.facts.gate_seed(gate.0);
+        let drawn = self.facts.game.openings(rule.pairs as usize, seed);
+        let stored = drawn.iter().take(rule.pairs as usize).map(|opening| StoredOpening {
+            plies: opening.plies.iter().map(|action| action.0).collect(),
+            sampled_plies: opening.sampled_plies,
+        });
+        self.openings = stored.collect();
+        self.gate_opened_ms = now.unix_ms;
+        let pairs = self.openings.len() as u32;
+        gates::insert(
+            connection,
+            &GateRow {
+                id: gate.0,
+                candidate: ModelId(candidate.model.0),
+                champion: ModelId(champion.0),
+                iteration: candidate.iteration,
+                rule,
+                pairs_target: pairs,
+                seed,
+                openings: self.openings.clone(),
+                state: GateState::Open,
+                tally: Tally::default(),
+                reason: String::new(),
+                opened_ms: now.unix_ms,
+                decided_ms: None,
+            },
+        )?;
+        models::set_state(connection, ModelId(candidate.model.0), ModelState::Gating)?;
+        Ok(self.control.step(Event::GateDrawn { gate, pairs }, now.ms))
+    }
+
+    /// Notes a gate's decision.
+    #[expect(clippy::too_many_arguments, reason = "the fields of one effect")]
+    pub(super) fn end_gate(
+        &mut self,
+        connection: &Connection,
+        gate: GateId,
+        candidate: tengen_control::ModelId,
+        decision: Decision,
+        tally: Tally,
+        reason: &str,
+        now: Now,
+    ) -> Result<(), StoreError> {
+        let state = match decision {
+            Decision::Promote => GateState::Promoted,
+            Decision::Reject => GateState::Rejected,
+        };
+        gates::decide(connection, gate, state, tally, reason, now.unix_ms)?;
+        let candidate = ModelId(candidate.0);
+        models::set_verdict(connection, candidate, reason)?;
+        if decision == Decision::Reject {
+            models::set_state(connection, candidate, ModelState::Rejected)?;
+        }
+        self.gates_decided += 1;
+        tracing::info!(gate = gate.0, candidate = %candidate.short(), reason, "gate decided");
+        Ok(())
+    }
+
+    /// Changes the champion, if it is the one the decision was about.
+    #[expect(clippy::too_many_arguments, reason = "the fields of one effect")]
+    pub(super) fn promote(
+        &mut self,
+        connection: &Connection,
+        model: tengen_control::ModelId,
+        generation: u32,
+        previous: tengen_control::ModelId,
+        reason: &str,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Result<(), StoreError> {
+        let (model, previous) = (ModelId(model.0), ModelId(previous.0));
+        if !models::promote(connection, model, generation, previous, reason, now.unix_ms)? {
+            return Err(StoreError::corrupt(
+                "champion",
+                format!("it is not {previous} when {model} is promoted"),
+            ));
+        }
+        out.new_champion = Some(self.champion_message(connection)?);
+        tracing::info!(model = %model.short(), generation, reason, "promoted");
+        Ok(())
+    }
+
+    /// The champion for those who watch it.
+    pub(super) fn champion_message(&mut self, connection: &Connection) -> Result<v1::Model, StoreError> {
+        let row = models::champion(connection)?.ok_or_else(|| StoreError::corrupt("champion", "there is none"))?;
+        let message = messages::model(connection, &self.facts, &row)?;
+        self.champion = row;
+        Ok(message)
+    }
+}

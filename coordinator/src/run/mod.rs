@@ -1,0 +1,116 @@
+//! The run's one owner: a thread that holds the state machine and the writing connection.
+//!
+//! Everything that changes the run comes to it as a [`Request`] through a bounded queue. It takes all requests that
+//! wait, carries them out in **one transaction**, commits, and only then answers: group commit, and no answer before its
+//! commit. The effects of the state machine (an iteration ends, a gate is decided, the champion changes) are part of the
+//! same transaction as the game that caused them, so the database never holds one without the other. When a commit
+//! fails nobody is answered, and the state is read again from the database.
+
+mod candidates;
+mod games;
+mod owner;
+pub(crate) mod request;
+mod state;
+mod status;
+mod work;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tengen_control::LeaseRules;
+use tengen_proto::v1;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::clock::Uptime;
+use crate::facts::RunFacts;
+use crate::window::SharedWindow;
+use request::Request;
+
+pub(crate) use owner::{OwnerError, OwnerThread};
+pub(crate) use request::{ActorRefused, Fenced, PublishRefused};
+
+/// Requests that may wait for the owner; more make their senders wait.
+const QUEUE_MAX: usize = 1_024;
+
+/// The owner could not commit, or is gone: nothing was stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the coordinator could not store this now; try again later")]
+pub(crate) struct Unavailable;
+
+/// How to reach the owner; cheap to clone. The owner ends when the last handle is dropped.
+#[derive(Clone, Debug)]
+pub(crate) struct Handle {
+    requests: mpsc::Sender<Request>,
+    status: watch::Receiver<Arc<v1::RunStatus>>,
+    champion: watch::Receiver<Arc<v1::Model>>,
+    window: Arc<SharedWindow>,
+    facts: Arc<RunFacts>,
+}
+
+impl Handle {
+    pub(crate) async fn ask<T>(&self, request: impl FnOnce(oneshot::Sender<T>) -> Request) -> Result<T, Unavailable> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(request(reply)).await.map_err(|_| Unavailable)?;
+        answer.await.map_err(|_| Unavailable)
+    }
+
+    /// Tells the owner to hand out no more work.
+    pub(crate) async fn drain(&self) {
+        // An owner that is gone hands out nothing either.
+        let _ = self.requests.send(Request::Drain).await;
+    }
+
+    /// Lets time pass: leases lapse and the status is refreshed. Skipped when the owner is busy; it looks at the clock
+    /// with every batch anyway.
+    pub(crate) fn tick(&self) {
+        let _ = self.requests.try_send(Request::Tick);
+    }
+
+    /// Returns when the owner has ended.
+    pub(crate) async fn gone(&self) {
+        self.requests.closed().await;
+    }
+
+    /// The status, as of the last commit or tick.
+    pub(crate) fn status(&self) -> watch::Receiver<Arc<v1::RunStatus>> {
+        self.status.clone()
+    }
+
+    /// The champion, with its description, configuration and probes.
+    pub(crate) fn champion(&self) -> watch::Receiver<Arc<v1::Model>> {
+        self.champion.clone()
+    }
+
+    /// The window.
+    pub(crate) fn window(&self) -> &Arc<SharedWindow> {
+        &self.window
+    }
+
+    /// The run.
+    pub(crate) fn facts(&self) -> &Arc<RunFacts> {
+        &self.facts
+    }
+}
+
+/// Starts the owner on its own thread, with the connection that writes.
+pub(crate) fn spawn(
+    connection: rusqlite::Connection,
+    data: &Path,
+    facts: Arc<RunFacts>,
+    leases: LeaseRules,
+) -> Result<(Handle, OwnerThread), OwnerError> {
+    let (requests, queue) = mpsc::channel(QUEUE_MAX);
+    let owner = owner::Owner::load(connection, data, Arc::clone(&facts), leases, Uptime::start())?;
+    let (status, champion, window) = owner.outlets();
+    let thread = owner.start(queue)?;
+    Ok((
+        Handle {
+            requests,
+            status,
+            champion,
+            window,
+            facts,
+        },
+        thread,
+    ))
+}

@@ -1,0 +1,201 @@
+//! The owner's loop: gather what waits, carry it out in one transaction, commit, answer.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use rusqlite::{Connection, TransactionBehavior};
+use tengen_control::{LeaseRules, RulesError};
+use tengen_proto::v1;
+use tokio::sync::{mpsc, watch};
+
+use super::request::Request;
+use super::state::State;
+use crate::clock::{Uptime, unix_ms};
+use crate::facts::RunFacts;
+use crate::store::StoreError;
+use crate::store::checkpoint::{Checkpointer, fold_all, leave_to_thread};
+use crate::window::{CommittedGame, SharedWindow};
+
+/// Most requests of one transaction: bounds how long the first one waits for its answer.
+const BATCH_MAX: usize = 512;
+
+/// The owner cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum OwnerError {
+    /// The database failed and could not be read again.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The configuration makes no rules.
+    #[error("the run's configuration cannot be followed: {0}")]
+    Rules(#[from] RulesError),
+    /// A thread could not be started.
+    #[error("failed to start a thread of the run: {0}")]
+    Thread(#[source] io::Error),
+    /// The thread panicked.
+    #[error("the run's thread panicked; the database holds everything that was acknowledged")]
+    Panicked,
+}
+
+/// The thread of the owner.
+#[derive(Debug)]
+pub(crate) struct OwnerThread {
+    thread: JoinHandle<Result<(), OwnerError>>,
+}
+
+impl OwnerThread {
+    /// Waits until the last handle is gone and everything is committed and checkpointed. Blocks.
+    pub(crate) fn join(self) -> Result<(), OwnerError> {
+        self.thread.join().map_err(|_| OwnerError::Panicked)?
+    }
+}
+
+/// What a batch wants done once it is committed.
+#[derive(Default)]
+pub(super) struct Outbox {
+    replies: Vec<Box<dyn FnOnce() + Send>>,
+    pub(super) window: Vec<CommittedGame>,
+    pub(super) new_champion: Option<v1::Model>,
+}
+
+impl Outbox {
+    /// Answers after the commit. Nobody listening any more is fine: what was asked is done.
+    pub(super) fn reply<T: Send + 'static>(&mut self, to: tokio::sync::oneshot::Sender<T>, answer: T) {
+        self.replies.push(Box::new(move || drop(to.send(answer))));
+    }
+}
+
+pub(super) struct Owner {
+    connection: Connection,
+    checkpointer: Checkpointer,
+    facts: Arc<RunFacts>,
+    leases: LeaseRules,
+    uptime: Uptime,
+    state: State,
+    window: Arc<SharedWindow>,
+    status: watch::Sender<Arc<v1::RunStatus>>,
+    champion: watch::Sender<Arc<v1::Model>>,
+}
+
+/// What the owner keeps telling.
+type Outlets = (
+    watch::Receiver<Arc<v1::RunStatus>>,
+    watch::Receiver<Arc<v1::Model>>,
+    Arc<SharedWindow>,
+);
+
+impl Owner {
+    pub(super) fn load(
+        connection: Connection,
+        data: &Path,
+        facts: Arc<RunFacts>,
+        leases: LeaseRules,
+        uptime: Uptime,
+    ) -> Result<Owner, OwnerError> {
+        leave_to_thread(&connection)?;
+        let mut state = State::load(&connection, Arc::clone(&facts), leases, uptime.ms())?;
+        let window = Arc::new(SharedWindow::rebuild(&connection, state.progress())?);
+        let champion = watch::Sender::new(Arc::new(state.champion_message(&connection)?));
+        let status = watch::Sender::new(Arc::new(state.status(window.fill(), uptime.ms())));
+        let checkpointer = Checkpointer::start(data).map_err(OwnerError::Thread)?;
+        Ok(Owner {
+            connection,
+            checkpointer,
+            facts,
+            leases,
+            uptime,
+            state,
+            window,
+            status,
+            champion,
+        })
+    }
+
+    pub(super) fn outlets(&self) -> Outlets {
+        (
+            self.status.subscribe(),
+            self.champion.subscribe(),
+            Arc::clone(&self.window),
+        )
+    }
+
+    pub(super) fn start(self, queue: mpsc::Receiver<Request>) -> Result<OwnerThread, OwnerError> {
+        let body = move || self.run(queue);
+        let thread = std::thread::Builder::new()
+            .name("run-owner".to_owned())
+            .spawn(body)
+            .map_err(OwnerError::Thread)?;
+        Ok(OwnerThread { thread })
+    }
+
+    fn run(mut self, mut queue: mpsc::Receiver<Request>) -> Result<(), OwnerError> {
+        // What a changed configuration makes of the stored state (a gate begins, an iteration ends) comes first.
+        let mut batch = vec![Request::Tick];
+        loop {
+            while batch.len() < BATCH_MAX
+                && let Ok(request) = queue.try_recv()
+            {
+                batch.push(request);
+            }
+            self.carry_out(std::mem::take(&mut batch))?;
+            match queue.blocking_recv() {
+                Some(request) => batch.push(request),
+                None => break,
+            }
+        }
+        self.checkpointer.stop();
+        fold_all(&self.connection)?;
+        Ok(())
+    }
+
+    fn carry_out(&mut self, batch: Vec<Request>) -> Result<(), OwnerError> {
+        match self.commit(batch) {
+            Ok(outbox) => {
+                self.window.append(outbox.window);
+                if let Some(champion) = outbox.new_champion {
+                    self.champion.send_replace(Arc::new(champion));
+                }
+                self.status
+                    .send_replace(Arc::new(self.state.status(self.window.fill(), self.uptime.ms())));
+                outbox.replies.into_iter().for_each(|reply| reply());
+                Ok(())
+            }
+            Err(error) => {
+                // The replies are dropped: to whoever asked, nothing was stored. Memory may be ahead of the database.
+                tracing::error!(%error, "a commit failed; the state is read again from the database");
+                let fresh = State::load(&self.connection, Arc::clone(&self.facts), self.leases, self.uptime.ms())?;
+                self.state.replace_by(fresh);
+                Ok(())
+            }
+        }
+    }
+
+    fn commit(&mut self, batch: Vec<Request>) -> Result<Outbox, StoreError> {
+        let now = Now {
+            ms: self.uptime.ms(),
+            unix_ms: unix_ms(),
+        };
+        let mut outbox = Outbox::default();
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        self.state.begin(&transaction, now, &mut outbox)?;
+        for request in batch {
+            self.state.handle(&transaction, request, now, &mut outbox)?;
+        }
+        self.state.save(&transaction)?;
+        transaction.commit()?;
+        self.checkpointer.note(self.connection.total_changes());
+        Ok(outbox)
+    }
+}
+
+/// The time of a batch on both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Now {
+    /// For leases and rates.
+    pub(super) ms: u64,
+    /// For rows.
+    pub(super) unix_ms: i64,
+}

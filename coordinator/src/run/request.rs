@@ -1,0 +1,186 @@
+//! What can be asked of the run's owner, and its answers.
+
+use tengen_control::{GameScore, GateId, Leg};
+use tengen_proto::v1;
+use tengen_records::{Checked, Kind, LeaseId, RecordId, Rejection};
+use tengen_selfplay::Order;
+use tokio::sync::oneshot;
+
+use crate::store::actors::ActorRow;
+use crate::store::models::ModelRow;
+
+/// A record that passed every check that needs no state of the run.
+#[derive(Debug)]
+pub(crate) struct SubmittedGame {
+    pub(crate) id: RecordId,
+    pub(crate) kind: Kind,
+    pub(crate) actor: String,
+    pub(crate) checked: Checked,
+    /// Its place in a gate; absent in self-play.
+    pub(crate) match_game: Option<MatchPlace>,
+    pub(crate) created_ms: i64,
+    pub(crate) hash: [u8; 32],
+    pub(crate) record: Vec<u8>,
+}
+
+/// Where a match game belongs, and its result.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MatchPlace {
+    pub(crate) gate: GateId,
+    pub(crate) pair: u32,
+    pub(crate) leg: Leg,
+    pub(crate) score: GameScore,
+}
+
+/// What became of a checked record; durable when it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreVerdict {
+    /// Stored now.
+    Stored,
+    /// Stored before, the same bytes.
+    Duplicate,
+    /// Stored before with other bytes.
+    Conflict,
+}
+
+/// Why an actor is not served.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ActorRefused {
+    /// It never registered.
+    #[error("actor {0:?} is not registered: call Register first")]
+    Unknown(String),
+    /// The run remembers as many actors as it may.
+    #[error("actor {actor:?} is not taken in: the run knows {actors} actors already")]
+    TooMany {
+        /// The actor.
+        actor: String,
+        /// Actors known.
+        actors: usize,
+    },
+    /// Too many of its records were refused.
+    #[error("actor {actor:?} is suspended: {strikes} of its records were refused; see the table quarantine for why")]
+    Suspended {
+        /// The actor.
+        actor: String,
+        /// Refused records.
+        strikes: u32,
+    },
+}
+
+/// The answer to a request for work.
+#[derive(Debug)]
+pub(crate) enum Handout {
+    /// A lease.
+    Order(Box<Order>),
+    /// Nothing now.
+    Wait { reason: String, retry_after_ms: u32 },
+}
+
+/// The learner's place was taken by a later one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("fencing token {given} is not the newest ({newest}): another learner has registered")]
+pub(crate) struct Fenced {
+    /// The token that came.
+    pub(crate) given: u64,
+    /// The one that is good.
+    pub(crate) newest: u64,
+}
+
+/// A network that is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PublishRefused {
+    /// By a learner that was replaced.
+    #[error(transparent)]
+    Fenced(#[from] Fenced),
+    /// No candidate is wanted for that iteration.
+    #[error(
+        "no candidate of iteration {iteration} is wanted: {ended} iterations have ended and iteration {published} is published"
+    )]
+    Iteration {
+        /// The candidate's.
+        iteration: u32,
+        /// Iterations that have ended.
+        ended: u32,
+        /// The newest with a candidate.
+        published: u32,
+    },
+    /// Its parent was never seen.
+    #[error("parent {0} is not a model of this run")]
+    Parent(String),
+}
+
+/// What an actor tells.
+#[derive(Debug)]
+pub(crate) struct ActorReport {
+    pub(crate) actor: String,
+    pub(crate) evaluations_per_second: f32,
+    pub(crate) games: u64,
+    pub(crate) queue: u32,
+    pub(crate) provider: String,
+    pub(crate) mentioned: Vec<LeaseId>,
+    pub(crate) returned: Vec<LeaseId>,
+}
+
+/// What the learner is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LearnerTask {
+    pub(crate) iteration: u32,
+    pub(crate) candidate_iteration: u32,
+    pub(crate) candidate_positions: u64,
+    pub(crate) published_iteration: u32,
+}
+
+/// One thing asked of the owner. A dropped reply means that it could not be committed.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Store a checked record.
+    Store {
+        game: Box<SubmittedGame>,
+        reply: oneshot::Sender<Result<StoreVerdict, ActorRefused>>,
+    },
+    /// Set a refused record aside and count it.
+    Refuse {
+        actor: String,
+        rejection: Rejection,
+        record: Vec<u8>,
+        reply: oneshot::Sender<Result<(), ActorRefused>>,
+    },
+    /// Take in an actor.
+    RegisterActor {
+        actor: ActorRow,
+        reply: oneshot::Sender<Result<(), ActorRefused>>,
+    },
+    /// Hand out work.
+    Work {
+        actor: String,
+        games_per_minute: f32,
+        reply: oneshot::Sender<Result<Handout, ActorRefused>>,
+    },
+    /// Take an actor's report; the reply names leases to drop.
+    Report {
+        report: Box<ActorReport>,
+        reply: oneshot::Sender<Result<Vec<LeaseId>, ActorRefused>>,
+    },
+    /// Give the learner's place to a new learner; the reply is its fencing token.
+    RegisterLearner {
+        device: String,
+        step: u64,
+        reply: oneshot::Sender<u64>,
+    },
+    /// Take the learner's report.
+    ReportLearner {
+        fence: u64,
+        status: v1::LearnerStatus,
+        reply: oneshot::Sender<Result<LearnerTask, Fenced>>,
+    },
+    /// Take a network whose file is durable.
+    Publish {
+        fence: u64,
+        model: Box<ModelRow>,
+        reply: oneshot::Sender<Result<ModelRow, PublishRefused>>,
+    },
+    /// Let time pass.
+    Tick,
+    /// Hand out no more work.
+    Drain,
+}

@@ -1,0 +1,338 @@
+//! The run's state in memory: the state machine, and what the status shows beside it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use tengen_control::{
+    ActorId, Candidate, CandidateDue, Control, Effect, Event, Lease, LeaseEnd, LeaseRules, Snapshot, Work,
+};
+use tengen_records::{LeaseId, ModelId};
+use tengen_selfplay::Plan;
+
+use super::owner::{Now, Outbox, OwnerError};
+use super::request::Request;
+use super::status::{ActorLive, LearnerLive, Rate};
+use crate::facts::RunFacts;
+use crate::store::actors::{self, ActorRow};
+use crate::store::gates::{self, StoredOpening};
+use crate::store::leases::{self, LeaseRow, LeaseState};
+use crate::store::progress::{self, Progress};
+use crate::store::{StoreError, games, models};
+
+/// Everything the owner knows. What is not in the database (`live` things) survives a reload.
+pub(super) struct State {
+    pub(super) facts: Arc<RunFacts>,
+    pub(super) control: Control,
+    /// Effects of taking up the run that are not carried out yet.
+    pending: Vec<Effect>,
+    progress: Progress,
+    saved: Progress,
+    pub(super) openings: Vec<StoredOpening>,
+    pub(super) gate_opened_ms: i64,
+    pub(super) gates_decided: u32,
+    pub(super) rejected: BTreeMap<String, u64>,
+    pub(super) opening_paths: BTreeMap<String, u64>,
+    pub(super) actors: BTreeMap<String, ActorRow>,
+    pub(super) champion: models::ModelRow,
+    pub(super) live_actors: BTreeMap<String, ActorLive>,
+    pub(super) live_learner: Option<LearnerLive>,
+    pub(super) rate: Rate,
+    pub(super) draining: bool,
+}
+
+impl State {
+    /// Reads the state from the database.
+    pub(super) fn load(
+        connection: &Connection,
+        facts: Arc<RunFacts>,
+        lease_rules: LeaseRules,
+        now_ms: u64,
+    ) -> Result<State, OwnerError> {
+        let progress = progress::load(connection)?;
+        let gate = gates::open(connection)?;
+        let log = match &gate {
+            Some(gate) => gates::log(connection, gate.id)?,
+            None => Vec::new(),
+        };
+        let (gates, gates_decided) = gates::counts(connection)?;
+        let waiting = models::waiting(connection)?;
+        let champion = models::champion(connection)?.ok_or_else(|| StoreError::corrupt("champion", "there is none"))?;
+        let snapshot = Snapshot {
+            iteration: progress.iteration,
+            iteration_games: progress.iteration_games,
+            positions: progress.positions,
+            due: progress
+                .due
+                .map(|(iteration, positions)| CandidateDue { iteration, positions }),
+            published_iteration: progress.published_iteration,
+            champion: control_model(progress.champion),
+            generation: progress.generation,
+            gates,
+            gate: gate.as_ref().map(|gate| gate.restore(&log)),
+            waiting: waiting.map(|model| Candidate {
+                model: control_model(model.id),
+                iteration: model.iteration,
+            }),
+            leases: leases::active(connection)?.iter().map(control_lease).collect(),
+        };
+        let (control, pending) = Control::restore(facts.control_rules(lease_rules)?, snapshot, now_ms)?;
+        let rows = actors::all(connection)?.into_iter().map(|row| (row.actor.clone(), row));
+        Ok(State {
+            facts,
+            control,
+            pending,
+            saved: progress.clone(),
+            progress,
+            gate_opened_ms: gate.as_ref().map_or(0, |gate| gate.opened_ms),
+            openings: gate.map(|gate| gate.openings).unwrap_or_default(),
+            gates_decided,
+            rejected: games::rejections(connection)?,
+            opening_paths: games::opening_paths(connection)?,
+            actors: rows.collect(),
+            champion,
+            live_actors: BTreeMap::new(),
+            live_learner: None,
+            rate: Rate::default(),
+            draining: false,
+        })
+    }
+
+    /// Takes over a state read again from the database; what is only in memory stays.
+    pub(super) fn replace_by(&mut self, fresh: State) {
+        let old = std::mem::replace(self, fresh);
+        self.live_actors = old.live_actors;
+        self.live_learner = old.live_learner;
+        self.rate = old.rate;
+        self.draining = old.draining;
+    }
+
+    pub(super) fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    pub(super) fn progress_mut(&mut self) -> &mut Progress {
+        &mut self.progress
+    }
+
+    /// Begins a batch: what taking up the run left to do, and what time has done.
+    pub(super) fn begin(&mut self, connection: &Connection, now: Now, out: &mut Outbox) -> Result<(), StoreError> {
+        let pending = std::mem::take(&mut self.pending);
+        self.carry_out(connection, pending, now, out)?;
+        self.step(connection, Event::Tick, now, out)
+    }
+
+    /// Carries out one request.
+    pub(super) fn handle(
+        &mut self,
+        connection: &Connection,
+        request: Request,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Result<(), StoreError> {
+        match request {
+            Request::Store { game, reply } => {
+                let answer = self.store(connection, *game, now, out)?;
+                out.reply(reply, answer);
+            }
+            Request::Refuse {
+                actor,
+                rejection,
+                record,
+                reply,
+            } => {
+                let answer = self.refuse(connection, &actor, &rejection, &record, now)?;
+                out.reply(reply, answer);
+            }
+            Request::RegisterActor { actor, reply } => {
+                let answer = self.register_actor(connection, actor, now)?;
+                out.reply(reply, answer);
+            }
+            Request::Work {
+                actor,
+                games_per_minute,
+                reply,
+            } => {
+                let answer = self.work(connection, &actor, games_per_minute, now, out)?;
+                out.reply(reply, answer);
+            }
+            Request::Report { report, reply } => {
+                let answer = self.report(connection, *report, now, out)?;
+                out.reply(reply, answer);
+            }
+            Request::RegisterLearner { device, step, reply } => {
+                let answer = self.register_learner(device, step, now);
+                out.reply(reply, answer);
+            }
+            Request::ReportLearner { fence, status, reply } => {
+                let answer = self.report_learner(fence, status, now);
+                out.reply(reply, answer);
+            }
+            Request::Publish { fence, model, reply } => {
+                let answer = self.publish(connection, fence, *model, now, out)?;
+                out.reply(reply, answer);
+            }
+            Request::Tick => {}
+            Request::Drain => self.draining = true,
+        }
+        Ok(())
+    }
+
+    /// Writes where the run stands, when it moved.
+    pub(super) fn save(&mut self, connection: &Connection) -> Result<(), StoreError> {
+        let control = &self.control;
+        self.progress.iteration = control.iteration();
+        self.progress.iteration_games = control.iteration_games();
+        self.progress.positions = control.positions();
+        self.progress.due = control.newest_due().map(|due| (due.iteration, due.positions));
+        self.progress.published_iteration = control.published_iteration();
+        self.progress.champion = ModelId(control.champion().0);
+        self.progress.generation = control.generation();
+        if self.progress != self.saved {
+            progress::save(connection, &self.progress)?;
+            self.saved.clone_from(&self.progress);
+        }
+        Ok(())
+    }
+
+    /// Takes an event and carries out everything that follows from it.
+    pub(super) fn step(
+        &mut self,
+        connection: &Connection,
+        event: Event,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Result<(), StoreError> {
+        let effects = self.control.step(event, now.ms);
+        self.carry_out(connection, effects, now, out)
+    }
+
+    /// Carries out effects in order; opening a gate brings more of them.
+    pub(super) fn carry_out(
+        &mut self,
+        connection: &Connection,
+        effects: Vec<Effect>,
+        now: Now,
+        out: &mut Outbox,
+    ) -> Result<(), StoreError> {
+        let mut waiting: VecDeque<Effect> = effects.into();
+        while let Some(effect) = waiting.pop_front() {
+            match effect {
+                Effect::IterationEnded {
+                    iteration,
+                    games,
+                    positions,
+                    candidate_due,
+                } => {
+                    progress::end_iteration(connection, iteration, games, positions, candidate_due, now.unix_ms)?;
+                    tracing::info!(iteration, games, positions, candidate_due, "iteration ended");
+                }
+                Effect::GateWanted {
+                    gate,
+                    candidate,
+                    champion,
+                    rule,
+                } => {
+                    let more = self.open_gate(connection, gate, candidate, champion, rule, now)?;
+                    waiting.extend(more);
+                }
+                Effect::GateOpened { gate, pairs } => tracing::info!(gate = gate.0, pairs, "gate opened"),
+                Effect::GateDecided {
+                    gate,
+                    candidate,
+                    decision,
+                    tally,
+                    reason,
+                } => {
+                    self.end_gate(connection, gate, candidate, decision, tally, &reason, now)?;
+                }
+                Effect::Promoted {
+                    model,
+                    generation,
+                    previous,
+                    reason,
+                } => {
+                    self.promote(connection, model, generation, previous, &reason, now, out)?;
+                }
+                Effect::Superseded(model) => {
+                    models::set_state(connection, ModelId(model.0), models::ModelState::Superseded)?;
+                }
+                Effect::LeaseClosed { lease, end } => {
+                    let state = lease_state(end);
+                    leases::close(connection, record_lease(lease), state, now.unix_ms)?;
+                    if end == LeaseEnd::Lapsed {
+                        tracing::info!(lease = %record_lease(lease), "lease lapsed");
+                    }
+                }
+                // These answer one event and are taken by whoever gave it.
+                Effect::MatchLogged(_) | Effect::LeaseIssued(_) | Effect::NoWork { .. } => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A model's id as the state machine has it.
+pub(super) fn control_model(id: ModelId) -> tengen_control::ModelId {
+    tengen_control::ModelId(id.0)
+}
+
+/// A lease's id as the state machine has it.
+pub(super) fn control_id(id: LeaseId) -> tengen_control::LeaseId {
+    tengen_control::LeaseId(id.to_bytes())
+}
+
+/// A lease's id as records have it.
+pub(super) fn record_lease(id: tengen_control::LeaseId) -> LeaseId {
+    LeaseId(u128::from_be_bytes(id.0))
+}
+
+/// An actor's id as the state machine has it.
+pub(super) fn actor_key(actor: &str) -> ActorId {
+    let mut key = [0; 8];
+    blake3::Hasher::new()
+        .update(actor.as_bytes())
+        .finalize_xof()
+        .fill(&mut key);
+    ActorId(u64::from_be_bytes(key))
+}
+
+fn lease_state(end: LeaseEnd) -> LeaseState {
+    match end {
+        LeaseEnd::Finished => LeaseState::Finished,
+        LeaseEnd::Returned => LeaseState::Returned,
+        LeaseEnd::Lapsed => LeaseState::Lapsed,
+        LeaseEnd::Cancelled => LeaseState::Cancelled,
+    }
+}
+
+/// A stored lease as the state machine has it.
+fn control_lease(row: &LeaseRow) -> Lease {
+    let model = |n: usize| {
+        row.order
+            .models
+            .get(n)
+            .copied()
+            .map_or(tengen_control::ModelId([0; 32]), control_model)
+    };
+    let work = match (&row.order.plan, row.gate) {
+        (Plan::Match { games }, Some(gate)) => Work::Match {
+            gate: tengen_control::GateId(gate),
+            candidate: model(0),
+            champion: model(1),
+            pairs: games.iter().step_by(2).map(|game| game.pair).collect(),
+        },
+        _ => Work::SelfPlay {
+            model: model(0),
+            simulations: row.order.settings.simulations,
+        },
+    };
+    Lease {
+        id: control_id(row.order.lease),
+        actor: actor_key(&row.actor),
+        work,
+        games: row.games,
+        stored: row.stored,
+        progress_ms: 0,
+    }
+}

@@ -1,0 +1,162 @@
+//! `ActorService`: handshake, work, games, reports.
+
+use tengen_proto::v1::actor_service_server::ActorService;
+use tengen_proto::{PROTOCOL, v1};
+use tengen_records::LeaseId;
+use tengen_selfplay::wire::order_to_wire;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::{Shared, errors, submit};
+use crate::run::request::{self, ActorReport, Handout};
+use crate::store::actors::ActorRow;
+
+/// How often actors report, milliseconds.
+const REPORT_INTERVAL_MS: u32 = 2_000;
+/// Leases that one report may name.
+const LEASES_MAX: usize = 4_096;
+/// Longest text an actor may send about itself, bytes.
+const TEXT_LEN_MAX: usize = 200;
+
+/// The service.
+#[derive(Debug)]
+pub(crate) struct ActorApi(pub(crate) Shared);
+
+#[tonic::async_trait]
+impl ActorService for ActorApi {
+    async fn register(
+        &self,
+        request: Request<v1::RegisterActorRequest>,
+    ) -> Result<Response<v1::RegisterActorResponse>, Status> {
+        let hello = request.into_inner();
+        if hello.protocol_min > PROTOCOL || hello.protocol_max < PROTOCOL {
+            let message = format!(
+                "this coordinator (build {}) speaks protocol {PROTOCOL}, the actor (build {}) speaks {} to {}: use builds that \
+                 go together",
+                tengen_service::BUILD,
+                hello.build,
+                hello.protocol_min,
+                hello.protocol_max
+            );
+            return Err(errors::precondition("PROTOCOL", "protocol", message));
+        }
+        let actor = ActorRow {
+            actor: actor_id(hello.actor_id)?,
+            host: text("host", hello.host)?,
+            build: text("build", hello.build)?,
+            provider: text("provider", hello.provider)?,
+            ..ActorRow::default()
+        };
+        self.0
+            .run
+            .ask(|reply| request::Request::RegisterActor { actor, reply })
+            .await??;
+        let facts = self.0.run.facts();
+        Ok(Response::new(v1::RegisterActorResponse {
+            run_id: facts.id.to_string(),
+            game: facts.game.spec().id.clone(),
+            rules_fingerprint: facts.rules_fingerprint.0.to_vec(),
+            feature_fingerprint: facts.feature_fingerprint.0.to_vec(),
+            protocol: PROTOCOL,
+            build: tengen_service::BUILD.to_owned(),
+            report_interval_ms: REPORT_INTERVAL_MS,
+        }))
+    }
+
+    async fn get_work(&self, request: Request<v1::GetWorkRequest>) -> Result<Response<v1::GetWorkResponse>, Status> {
+        let v1::GetWorkRequest {
+            actor_id: actor,
+            games_per_minute,
+            ..
+        } = request.into_inner();
+        let handout = self
+            .0
+            .run
+            .ask(|reply| request::Request::Work {
+                actor,
+                games_per_minute,
+                reply,
+            })
+            .await??;
+        let work = match handout {
+            Handout::Order(order) => v1::get_work_response::Work::Order(order_to_wire(&order)),
+            Handout::Wait { reason, retry_after_ms } => {
+                v1::get_work_response::Work::Wait(v1::Wait { reason, retry_after_ms })
+            }
+        };
+        Ok(Response::new(v1::GetWorkResponse { work: Some(work) }))
+    }
+
+    type SubmitGamesStream = ReceiverStream<Result<v1::SubmitGameResponse, Status>>;
+
+    async fn submit_games(
+        &self,
+        request: Request<Streaming<v1::SubmitGameRequest>>,
+    ) -> Result<Response<Self::SubmitGamesStream>, Status> {
+        let (answers, stream) = mpsc::channel(submit::IN_FLIGHT_MAX);
+        tokio::spawn(submit::serve(self.0.clone(), request.into_inner(), answers));
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn report(
+        &self,
+        request: Request<v1::ReportActorRequest>,
+    ) -> Result<Response<v1::ReportActorResponse>, Status> {
+        let told = request.into_inner();
+        let report = Box::new(ActorReport {
+            actor: told.actor_id,
+            evaluations_per_second: finite(told.evaluations_per_second),
+            games: told.games,
+            queue: told.queue,
+            provider: text("provider", told.provider)?,
+            mentioned: lease_ids("lease_ids", &told.lease_ids)?,
+            returned: lease_ids("returned_lease_ids", &told.returned_lease_ids)?,
+        });
+        let cancelled = self
+            .0
+            .run
+            .ask(|reply| request::Request::Report { report, reply })
+            .await??;
+        let cancelled_lease_ids = cancelled.iter().map(|lease| lease.to_bytes().to_vec()).collect();
+        Ok(Response::new(v1::ReportActorResponse { cancelled_lease_ids }))
+    }
+}
+
+/// An actor's identity: short plain text, as a UUID is.
+fn actor_id(id: String) -> Result<String, Status> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if id.is_empty() || id.len() > 64 || !id.chars().all(plain) {
+        return Err(errors::bad_field(
+            "actor_id",
+            format!("{id:?} is not 1 to 64 letters, digits, `-`, `_` or `.`"),
+        ));
+    }
+    Ok(id)
+}
+
+fn text(field: &str, text: String) -> Result<String, Status> {
+    if text.len() > TEXT_LEN_MAX {
+        return Err(errors::bad_field(
+            field,
+            format!("{} bytes, at most {TEXT_LEN_MAX} are allowed", text.len()),
+        ));
+    }
+    Ok(text)
+}
+
+fn lease_ids(field: &str, ids: &[Vec<u8>]) -> Result<Vec<LeaseId>, Status> {
+    if ids.len() > LEASES_MAX {
+        return Err(errors::bad_field(
+            field,
+            format!("{} leases, at most {LEASES_MAX} are allowed", ids.len()),
+        ));
+    }
+    ids.iter()
+        .map(|id| LeaseId::from_bytes(id).map_err(|error| errors::bad_field(field, error)))
+        .collect()
+}
+
+fn finite(rate: f32) -> f32 {
+    if rate.is_finite() { rate.max(0.0) } else { 0.0 }
+}

@@ -1,0 +1,71 @@
+//! `LearnerService`: the learner's place, its progress, what is due.
+
+use tengen_proto::v1;
+use tengen_proto::v1::learner_service_server::LearnerService;
+use tonic::{Request, Response, Status};
+
+use super::{Shared, errors};
+use crate::run::request::{self, LearnerTask};
+
+/// Longest device name, bytes.
+const DEVICE_LEN_MAX: usize = 200;
+
+/// The service.
+#[derive(Debug)]
+pub(crate) struct LearnerApi(pub(crate) Shared);
+
+#[tonic::async_trait]
+impl LearnerService for LearnerApi {
+    async fn register(
+        &self,
+        request: Request<v1::RegisterLearnerRequest>,
+    ) -> Result<Response<v1::RegisterLearnerResponse>, Status> {
+        let v1::RegisterLearnerRequest { device, step, .. } = request.into_inner();
+        if device.len() > DEVICE_LEN_MAX {
+            return Err(errors::bad_field(
+                "device",
+                format!("{} bytes are too many", device.len()),
+            ));
+        }
+        let fence = self
+            .0
+            .run
+            .ask(|reply| request::Request::RegisterLearner { device, step, reply })
+            .await?;
+        let facts = self.0.run.facts();
+        Ok(Response::new(v1::RegisterLearnerResponse {
+            run_id: facts.id.to_string(),
+            game: facts.game.spec().id.clone(),
+            rules_fingerprint: facts.rules_fingerprint.0.to_vec(),
+            feature_fingerprint: facts.feature_fingerprint.0.to_vec(),
+            fence,
+            run_toml: facts.toml.clone(),
+            seed: facts.config.run.seed,
+        }))
+    }
+
+    async fn report(
+        &self,
+        request: Request<v1::ReportLearnerRequest>,
+    ) -> Result<Response<v1::ReportLearnerResponse>, Status> {
+        let v1::ReportLearnerRequest { fence, status } = request.into_inner();
+        let status = status.unwrap_or_default();
+        let task = self
+            .0
+            .run
+            .ask(|reply| request::Request::ReportLearner { fence, status, reply })
+            .await??;
+        let LearnerTask {
+            iteration,
+            candidate_iteration,
+            candidate_positions,
+            published_iteration,
+        } = task;
+        Ok(Response::new(v1::ReportLearnerResponse {
+            iteration,
+            candidate_iteration,
+            candidate_positions,
+            published_iteration,
+        }))
+    }
+}

@@ -1,0 +1,115 @@
+//! The gRPC services. They parse, ask the run's owner or read the database, and answer; they hold no state of the run.
+
+mod actor;
+mod errors;
+mod examine;
+mod learner;
+mod model;
+mod publish;
+mod replay;
+mod run;
+mod submit;
+
+use std::sync::Arc;
+
+use tengen_proto::v1::actor_service_server::ActorServiceServer;
+use tengen_proto::v1::learner_service_server::LearnerServiceServer;
+use tengen_proto::v1::model_service_server::ModelServiceServer;
+use tengen_proto::v1::replay_service_server::ReplayServiceServer;
+use tengen_proto::v1::run_service_server::RunServiceServer;
+use tengen_service::channel::MESSAGE_BYTES_MAX;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use crate::files::ModelFiles;
+use crate::run::Handle;
+use crate::store::{Readers, StoreError};
+use examine::LeaseBook;
+
+/// Record checks that run at once beyond the number of cores.
+const CHECKS_SPARE: usize = 2;
+
+/// What every service works with; clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) run: Handle,
+    pub(crate) readers: Readers,
+    pub(crate) files: ModelFiles,
+    pub(crate) leases: Arc<LeaseBook>,
+    /// Bounds the record checks that run at once: they keep a core busy.
+    pub(crate) checks: Arc<Semaphore>,
+    /// Cancelled when the process drains: streams end.
+    pub(crate) stop: CancellationToken,
+}
+
+impl Shared {
+    pub(crate) fn new(run: Handle, readers: Readers, files: ModelFiles, stop: CancellationToken) -> Shared {
+        let leases = Arc::new(LeaseBook::new(readers.clone(), Arc::clone(run.facts())));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Shared {
+            run,
+            readers,
+            files,
+            leases,
+            checks: Arc::new(Semaphore::new(cores + CHECKS_SPARE)),
+            stop,
+        }
+    }
+
+    /// Reads the database on a thread that may block.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&rusqlite::Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Status> {
+        let readers = self.readers.clone();
+        blocking(move || readers.with(read))
+            .await?
+            .map_err(|error| errors::internal(&error))
+    }
+
+    pub(crate) fn actor_service(&self) -> ActorServiceServer<actor::ActorApi> {
+        ActorServiceServer::new(actor::ActorApi(self.clone()))
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    pub(crate) fn model_service(&self) -> ModelServiceServer<model::ModelApi> {
+        ModelServiceServer::new(model::ModelApi(self.clone()))
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    pub(crate) fn learner_service(&self) -> LearnerServiceServer<learner::LearnerApi> {
+        LearnerServiceServer::new(learner::LearnerApi(self.clone()))
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    pub(crate) fn replay_service(&self) -> ReplayServiceServer<replay::ReplayApi> {
+        ReplayServiceServer::new(replay::ReplayApi(self.clone()))
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    pub(crate) fn run_service(&self) -> RunServiceServer<run::RunApi> {
+        RunServiceServer::new(run::RunApi(self.clone()))
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+}
+
+/// Runs blocking work off the async threads.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Status> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| errors::internal(&error))
+}
+
+/// A page's size from what was asked for.
+fn page_size(asked: i32) -> u32 {
+    match asked {
+        i32::MIN..=0 => 50,
+        asked => asked.unsigned_abs().min(1_000),
+    }
+}

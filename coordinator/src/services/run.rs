@@ -1,0 +1,113 @@
+//! `RunService`: the run as people watch it.
+
+use std::time::Duration;
+
+use tengen_proto::v1;
+use tengen_proto::v1::run_service_server::RunService;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+use super::{Shared, errors, page_size};
+use crate::messages;
+use crate::store::StoreError;
+use crate::store::gates::{self, GateState};
+
+/// Shortest and longest distance between two messages of a watch, milliseconds.
+const INTERVAL_MS: std::ops::RangeInclusive<u32> = 100..=60_000;
+/// The distance when none is asked for, milliseconds.
+const INTERVAL_DEFAULT_MS: u32 = 1_000;
+
+/// The service.
+#[derive(Debug)]
+pub(crate) struct RunApi(pub(crate) Shared);
+
+#[tonic::async_trait]
+impl RunService for RunApi {
+    async fn get_status(&self, _: Request<v1::GetStatusRequest>) -> Result<Response<v1::RunStatus>, Status> {
+        let status = self.0.run.status().borrow().as_ref().clone();
+        Ok(Response::new(status))
+    }
+
+    type WatchStatusStream = ReceiverStream<Result<v1::RunStatus, Status>>;
+
+    async fn watch_status(
+        &self,
+        request: Request<v1::WatchStatusRequest>,
+    ) -> Result<Response<Self::WatchStatusStream>, Status> {
+        let interval_ms = match request.into_inner().interval_ms {
+            0 => INTERVAL_DEFAULT_MS,
+            asked => asked.clamp(*INTERVAL_MS.start(), *INTERVAL_MS.end()),
+        };
+        let (statuses, stream) = mpsc::channel(1);
+        tokio::spawn(watch_status(
+            self.0.clone(),
+            Duration::from_millis(interval_ms.into()),
+            statuses,
+        ));
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn list_matches(
+        &self,
+        request: Request<v1::ListMatchesRequest>,
+    ) -> Result<Response<v1::ListMatchesResponse>, Status> {
+        let v1::ListMatchesRequest {
+            page_size: asked,
+            page_token,
+        } = request.into_inner();
+        let limit = page_size(asked);
+        let before = match page_token.as_str() {
+            "" => u32::MAX,
+            token => token
+                .parse()
+                .map_err(|_| errors::bad_field("page_token", "it is not one of ours"))?,
+        };
+        let mut gates = self
+            .0
+            .read(move |connection| read_gates(connection, before, limit + 1))
+            .await?;
+        let next = gates.len() > limit as usize;
+        gates.truncate(limit as usize);
+        let next_page_token = gates
+            .last()
+            .filter(|_| next)
+            .map(|gate| gate.gate_id.to_string())
+            .unwrap_or_default();
+        Ok(Response::new(v1::ListMatchesResponse { gates, next_page_token }))
+    }
+}
+
+async fn watch_status(shared: Shared, interval: Duration, statuses: mpsc::Sender<Result<v1::RunStatus, Status>>) {
+    let status = shared.run.status();
+    let mut ticks = tokio::time::interval(interval);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {
+                let now = status.borrow().as_ref().clone();
+                if statuses.send(Ok(now)).await.is_err() {
+                    return;
+                }
+            }
+            () = shared.stop.cancelled() => {
+                let _gone = statuses.send(Err(errors::draining())).await;
+                return;
+            }
+            () = statuses.closed() => return,
+        }
+    }
+}
+
+fn read_gates(connection: &rusqlite::Connection, before: u32, limit: u32) -> Result<Vec<v1::Gate>, StoreError> {
+    let rows = gates::list(connection, before, limit)?;
+    rows.iter()
+        .map(|row| {
+            let tally = match row.state {
+                GateState::Open => row.restore(&gates::log(connection, row.id)?).tally(),
+                GateState::Promoted | GateState::Rejected => row.tally,
+            };
+            Ok(messages::stored_gate(row, tally))
+        })
+        .collect()
+}

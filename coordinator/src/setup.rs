@@ -1,0 +1,330 @@
+//! Taking up a data folder: creates the run, or checks that the configuration still means the run that is there.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use sha2::{Digest, Sha256};
+use tengen_games::{AnyGame, ParseGameError};
+use tengen_network::{Metadata, Shape, ShapeError, WriteError, model_id, random_weights, write_onnx};
+use tengen_records::{ModelId, ParseIdError, RunId};
+use tengen_service::run_config::RunConfig;
+
+use crate::facts::RunFacts;
+use crate::files::ModelFiles;
+use crate::game::referee;
+use crate::store::models::{ModelRow, ModelState};
+use crate::store::progress::{self, Progress, RunRow};
+use crate::store::{StoreError, models, open_writer};
+
+/// One thing that differs between the run and the configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Which key or property.
+    pub key: String,
+    /// What the run has.
+    pub old: String,
+    /// What the configuration or this build says.
+    pub new: String,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: the run has {}, now it is {}", self.key, self.old, self.new)
+    }
+}
+
+/// The data folder cannot be taken up.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// What is fixed for a run has changed.
+    #[error(
+        "{data} holds the run {run:?}, and what is fixed for a run has changed:\n  {}\nthe run is untouched; restore the old \
+         values, or start a new run with another --data folder",
+        changes.iter().map(Change::to_string).collect::<Vec<_>>().join("\n  "), data = data.display()
+    )]
+    Changed {
+        /// The folder.
+        data: PathBuf,
+        /// The run that is there.
+        run: String,
+        /// Every difference.
+        changes: Vec<Change>,
+    },
+    /// The game is unknown or its parameters make no sense.
+    #[error(transparent)]
+    Game(#[from] ParseGameError),
+    /// The run's name is no id.
+    #[error("run.name: {0}")]
+    Name(#[from] ParseIdError),
+    /// There is no such network.
+    #[error("[network]: {0}")]
+    Shape(#[from] ShapeError),
+    /// The random network could not be written as ONNX.
+    #[error("failed to write the random network: {0}")]
+    Onnx(#[from] WriteError),
+    /// A file could not be written.
+    #[error(transparent)]
+    File(#[from] tengen_service::files::WriteError),
+    /// The champion's file is gone or damaged.
+    #[error("the champion's file models/{file_name} {problem}; restore it from a copy")]
+    Champion {
+        /// The file.
+        file_name: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Opens the database in `data` and makes it the run of `config`.
+pub(crate) fn open_run(data: &Path, mut config: RunConfig, now_ms: i64) -> Result<(Connection, RunFacts), SetupError> {
+    let game = AnyGame::parse(&config.run.game)?;
+    // Two spellings of one game are the same run.
+    config.run.game.clone_from(&game.spec().id);
+    let shape = Shape::new(game.spec(), &config.network)?;
+    let mut facts = RunFacts {
+        id: RunId::new(config.run.name.clone())?,
+        game: referee(&game),
+        rules_fingerprint: game.rules_fingerprint(),
+        feature_fingerprint: game.feature_fingerprint(),
+        shape,
+        toml: config.to_toml(),
+        config,
+        settings_revision: 1,
+        created_ms: now_ms,
+    };
+    let mut connection = open_writer(data)?;
+    let files = ModelFiles::new(data);
+    match progress::run(&connection)? {
+        None => create(&mut connection, &files, &facts)?,
+        Some(run) => {
+            facts.created_ms = run.created_ms;
+            refuse_changes(&connection, data, &run, &facts)?;
+            verify_champion(&connection, &files)?;
+            facts.settings_revision = apply_settings(&mut connection, &facts, now_ms)?;
+        }
+    }
+    Ok((connection, facts))
+}
+
+/// Writes the random network and everything a run begins with.
+fn create(connection: &mut Connection, files: &ModelFiles, facts: &RunFacts) -> Result<(), SetupError> {
+    let model = random_model(files, facts)?;
+    let transaction = connection.transaction().map_err(StoreError::from)?;
+    progress::create_run(
+        &transaction,
+        &RunRow {
+            run_id: facts.id.to_string(),
+            game: facts.game.spec().id.clone(),
+            seed: facts.config.run.seed,
+            rules_fingerprint: facts.rules_fingerprint,
+            feature_fingerprint: facts.feature_fingerprint,
+            shape: facts.shape.describe(),
+            created_ms: facts.created_ms,
+        },
+    )?;
+    progress::insert_settings(&transaction, facts.settings_revision, &facts.toml, facts.created_ms)?;
+    progress::audit(
+        &transaction,
+        "coordinator",
+        "create-run",
+        facts.id.as_str(),
+        facts.created_ms,
+    )?;
+    models::insert(&transaction, &model)?;
+    progress::save(
+        &transaction,
+        &Progress {
+            iteration: 0,
+            iteration_games: 0,
+            self_play_games: 0,
+            match_games: 0,
+            positions: 0,
+            due: None,
+            published_iteration: 0,
+            champion: model.id,
+            generation: 0,
+            fence: 0,
+            // Mirrors of an earlier run in the same place must not take this one's games for theirs.
+            window_epoch: u64::try_from(facts.created_ms).unwrap_or(0) + 1,
+            window_capacity: facts.config.replay.capacity_positions,
+        },
+    )?;
+    transaction.commit().map_err(StoreError::from)?;
+    tracing::info!(run = %facts.id, game = %facts.game.spec().id, model = %model.id.short(), "run created");
+    Ok(())
+}
+
+fn random_model(files: &ModelFiles, facts: &RunFacts) -> Result<ModelRow, SetupError> {
+    let created =
+        std::time::UNIX_EPOCH + std::time::Duration::from_millis(u64::try_from(facts.created_ms).unwrap_or_default());
+    let metadata = Metadata {
+        run: facts.id.to_string(),
+        game: facts.game.spec().id.clone(),
+        rules_fingerprint: facts.rules_fingerprint,
+        feature_fingerprint: facts.feature_fingerprint,
+        created: humantime::format_rfc3339_millis(created).to_string(),
+        ..Metadata::of_shape(&facts.shape)
+    };
+    let bytes = write_onnx(
+        &facts.shape,
+        &random_weights(&facts.shape, facts.config.run.seed),
+        &metadata,
+    )?;
+    let id = ModelId(model_id(&bytes));
+    files.write(id, &bytes)?;
+    Ok(ModelRow {
+        number: 0,
+        id,
+        iteration: 0,
+        generation: Some(0),
+        step: 0,
+        parent: None,
+        state: ModelState::Champion,
+        created_ms: facts.created_ms,
+        size_bytes: bytes.len() as u64,
+        sha256: Sha256::digest(&bytes).to_vec(),
+        metadata_json: metadata.to_json(),
+        verdict: "the random network the run begins with".to_owned(),
+        settings_revision: facts.settings_revision,
+        file_name: ModelFiles::name(id),
+        probes: Vec::new(),
+    })
+}
+
+/// Compares what is fixed for a run and refuses any difference.
+fn refuse_changes(connection: &Connection, data: &Path, run: &RunRow, facts: &RunFacts) -> Result<(), SetupError> {
+    let stored = progress::newest_settings(connection)?
+        .map(|(_, toml)| toml)
+        .unwrap_or_default();
+    let fixed = |change: &Change| change.key.starts_with("run.") || change.key.starts_with("network.");
+    let mut changes: Vec<Change> = toml_changes(&stored, &facts.toml).into_iter().filter(fixed).collect();
+    let mut compare = |key: &str, old: String, new: String| {
+        if old != new {
+            changes.push(Change {
+                key: key.to_owned(),
+                old,
+                new,
+            });
+        }
+    };
+    compare(
+        "rules fingerprint",
+        run.rules_fingerprint.to_string(),
+        facts.rules_fingerprint.to_string(),
+    );
+    compare(
+        "planes (feature fingerprint)",
+        run.feature_fingerprint.to_string(),
+        facts.feature_fingerprint.to_string(),
+    );
+    compare("network shape", run.shape.clone(), facts.shape.describe());
+    if changes.is_empty() {
+        return Ok(());
+    }
+    Err(SetupError::Changed {
+        data: data.to_path_buf(),
+        run: run.run_id.clone(),
+        changes,
+    })
+}
+
+fn verify_champion(connection: &Connection, files: &ModelFiles) -> Result<(), SetupError> {
+    let Some(model) = models::champion(connection)? else {
+        return Err(StoreError::corrupt("champion", "there is none").into());
+    };
+    let problem = match files.verify(model.id, &model.file_name) {
+        Ok(true) => return Ok(()),
+        Ok(false) => "does not hold the bytes its name says".to_owned(),
+        Err(error) => format!("cannot be read ({error})"),
+    };
+    Err(SetupError::Champion {
+        file_name: model.file_name,
+        problem,
+    })
+}
+
+/// Makes a changed configuration a new revision, with an audit row that names every key.
+fn apply_settings(connection: &mut Connection, facts: &RunFacts, now_ms: i64) -> Result<u32, SetupError> {
+    let (revision, stored) = progress::newest_settings(connection)?
+        .ok_or_else(|| StoreError::corrupt("settings", "there is no revision"))?;
+    let changes = toml_changes(&stored, &facts.toml);
+    let mut standing = progress::load(connection)?;
+    let capacity = facts.config.replay.capacity_positions;
+    if changes.is_empty() && standing.window_capacity == capacity {
+        return Ok(revision);
+    }
+    let detail = changes.iter().map(Change::to_string).collect::<Vec<_>>().join("; ");
+    let transaction = connection.transaction().map_err(StoreError::from)?;
+    progress::insert_settings(&transaction, revision + 1, &facts.toml, now_ms)?;
+    progress::audit(&transaction, "coordinator", "apply-settings", &detail, now_ms)?;
+    if standing.window_capacity != capacity {
+        standing.window_capacity = capacity;
+        standing.window_epoch += 1;
+        progress::save(&transaction, &standing)?;
+    }
+    transaction.commit().map_err(StoreError::from)?;
+    tracing::info!(revision = revision + 1, changes = %detail, "settings applied");
+    Ok(revision + 1)
+}
+
+/// The keys whose values differ between two TOML texts, by dotted name.
+fn toml_changes(old: &str, new: &str) -> Vec<Change> {
+    let (old, new) = (flatten(old), flatten(new));
+    let absent = || "absent".to_owned();
+    let mut keys: Vec<&String> = old.keys().chain(new.keys()).collect();
+    keys.sort();
+    keys.dedup();
+    let differs = |key: &&&String| old.get(**key) != new.get(**key);
+    keys.iter()
+        .filter(differs)
+        .map(|&key| Change {
+            key: key.clone(),
+            old: old.get(key).cloned().unwrap_or_else(absent),
+            new: new.get(key).cloned().unwrap_or_else(absent),
+        })
+        .collect()
+}
+
+fn flatten(text: &str) -> BTreeMap<String, String> {
+    fn walk(prefix: &str, value: &toml::Value, out: &mut BTreeMap<String, String>) {
+        match value {
+            toml::Value::Table(table) => {
+                for (key, value) in table {
+                    let name = if prefix.is_empty() {
+                        key.clone()
+                    } else {
+                        format!("{prefix}.{key}")
+                    };
+                    walk(&name, value, out);
+                }
+            }
+            other => {
+                out.insert(prefix.to_owned(), other.to_string());
+            }
+        }
+    }
+    let mut out = BTreeMap::new();
+    let table: toml::Table = toml::from_str(text).unwrap_or_default();
+    walk("", &toml::Value::Table(table), &mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_keys_are_named_with_old_and_new() {
+        let old = "[run]\nname = 'a'\n[network]\nchannels = 32\n[[schedule]]\ngames = 5";
+        let new = "[run]\nname = 'a'\n[network]\nchannels = 64\nblocks = 2\n[[schedule]]\ngames = 6";
+        let text: Vec<String> = toml_changes(old, new).iter().map(Change::to_string).collect();
+        assert_eq!(text[0], "network.blocks: the run has absent, now it is 2");
+        assert_eq!(text[1], "network.channels: the run has 32, now it is 64");
+        assert!(text[2].starts_with("schedule: "), "{text:?}");
+    }
+}

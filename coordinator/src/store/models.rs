@@ -1,0 +1,252 @@
+//! Networks: what is known about each file in `models/`.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use tengen_records::ModelId;
+
+use super::StoreError;
+use super::leases::model_id;
+
+/// Where a network stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelState {
+    /// Published, waiting for its gate.
+    Candidate,
+    /// In its gate.
+    Gating,
+    /// Self-play uses it.
+    Champion,
+    /// Was a champion.
+    FormerChampion,
+    /// Failed its gate.
+    Rejected,
+    /// A newer candidate took its place before its gate began.
+    Superseded,
+}
+
+impl ModelState {
+    const ALL: [ModelState; 6] = [
+        ModelState::Candidate,
+        ModelState::Gating,
+        ModelState::Champion,
+        ModelState::FormerChampion,
+        ModelState::Rejected,
+        ModelState::Superseded,
+    ];
+
+    /// The stable name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ModelState::Candidate => "candidate",
+            ModelState::Gating => "gating",
+            ModelState::Champion => "champion",
+            ModelState::FormerChampion => "former-champion",
+            ModelState::Rejected => "rejected",
+            ModelState::Superseded => "superseded",
+        }
+    }
+}
+
+/// A network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelRow {
+    /// Order of publication, from 1; 0 before it is stored.
+    pub number: i64,
+    /// Hash of the file.
+    pub id: ModelId,
+    /// Iterations that had ended when it was cut.
+    pub iteration: u32,
+    /// Generation, when it is or was champion.
+    pub generation: Option<u32>,
+    /// Learner step it was cut at.
+    pub step: u64,
+    /// Its parent.
+    pub parent: Option<ModelId>,
+    /// Where it stands.
+    pub state: ModelState,
+    /// When it was published.
+    pub created_ms: i64,
+    /// Size of the file.
+    pub size_bytes: u64,
+    /// SHA-256 of the file.
+    pub sha256: Vec<u8>,
+    /// The file's properties as JSON.
+    pub metadata_json: String,
+    /// The gate's verdict; empty while undecided.
+    pub verdict: String,
+    /// Settings revision in force when it was published.
+    pub settings_revision: u32,
+    /// Its file within `models/`.
+    pub file_name: String,
+    /// Its probes, as an encoded `tengen.v1.Model` with nothing else; empty in listings.
+    pub probes: Vec<u8>,
+}
+
+const COLUMNS: &str = "number, model, iteration, generation, step, parent, state, created_ms, size_bytes, sha256, \
+                       metadata_json, verdict, settings_revision, file_name";
+
+/// Stores a network.
+pub fn insert(connection: &Connection, model: &ModelRow) -> Result<(), StoreError> {
+    let sql = "INSERT INTO models (model, iteration, generation, step, parent, state, created_ms, size_bytes, sha256, \
+               metadata_json, verdict, settings_revision, file_name, probes) \
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    connection.execute(
+        sql,
+        params![
+            model.id.0,
+            model.iteration,
+            model.generation,
+            model.step,
+            model.parent.map(|parent| parent.0),
+            model.state.as_str(),
+            model.created_ms,
+            model.size_bytes,
+            model.sha256,
+            model.metadata_json,
+            model.verdict,
+            model.settings_revision,
+            model.file_name,
+            model.probes
+        ],
+    )?;
+    Ok(())
+}
+
+/// Moves a network to another state.
+pub fn set_state(connection: &Connection, id: ModelId, state: ModelState) -> Result<(), StoreError> {
+    connection.execute(
+        "UPDATE models SET state = ?2 WHERE model = ?1",
+        params![id.0, state.as_str()],
+    )?;
+    Ok(())
+}
+
+/// Notes the sentence of a gate.
+pub fn set_verdict(connection: &Connection, id: ModelId, verdict: &str) -> Result<(), StoreError> {
+    connection.execute(
+        "UPDATE models SET verdict = ?2 WHERE model = ?1",
+        params![id.0, verdict],
+    )?;
+    Ok(())
+}
+
+/// Makes a network champion if `previous` still is: false, and nothing changed, when it is not.
+pub fn promote(
+    connection: &Connection,
+    id: ModelId,
+    generation: u32,
+    previous: ModelId,
+    reason: &str,
+    now_ms: i64,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE models SET state = 'former-champion' WHERE model = ?1 AND state = 'champion'";
+    if connection.execute(sql, [previous.0])? != 1 {
+        return Ok(false);
+    }
+    let sql = "UPDATE models SET state = 'champion', generation = ?2, verdict = ?3 WHERE model = ?1";
+    connection.execute(sql, params![id.0, generation, reason])?;
+    let sql = "INSERT INTO promotions VALUES (?1, ?2, ?3, ?4, ?5)";
+    connection.execute(sql, params![generation, id.0, previous.0, reason, now_ms])?;
+    Ok(true)
+}
+
+/// One network with its probes.
+pub fn get(connection: &Connection, id: ModelId) -> Result<Option<ModelRow>, StoreError> {
+    one(connection, "model = ?1", params![id.0])
+}
+
+/// The champion.
+pub fn champion(connection: &Connection) -> Result<Option<ModelRow>, StoreError> {
+    one(connection, "state = 'champion'", params![])
+}
+
+/// The network published last.
+pub fn latest(connection: &Connection) -> Result<Option<ModelRow>, StoreError> {
+    one(connection, "number = (SELECT max(number) FROM models)", params![])
+}
+
+/// The champion of a generation.
+pub fn of_generation(connection: &Connection, generation: u32) -> Result<Option<ModelRow>, StoreError> {
+    one(connection, "generation = ?1", params![generation])
+}
+
+/// The candidate that waits for its gate.
+pub fn waiting(connection: &Connection) -> Result<Option<ModelRow>, StoreError> {
+    one(
+        connection,
+        "state = 'candidate' ORDER BY number DESC LIMIT 1",
+        params![],
+    )
+}
+
+/// Up to two networks whose id begins with these hexadecimal digits: two mean that the digits are ambiguous.
+pub fn by_prefix(connection: &Connection, digits: &str) -> Result<Vec<ModelRow>, StoreError> {
+    let sql = format!("SELECT {COLUMNS}, probes FROM models WHERE lower(hex(model)) LIKE ?1 || '%' LIMIT 2");
+    let mut statement = connection.prepare(&sql)?;
+    let rows = statement.query_map([digits.to_ascii_lowercase()], columns)?;
+    rows.map(|row| parse(row?)).collect()
+}
+
+/// Up to `limit` networks below publication number `before`, newest first, without probes.
+pub fn list(connection: &Connection, before: i64, limit: u32) -> Result<Vec<ModelRow>, StoreError> {
+    let sql = format!("SELECT {COLUMNS}, x'' FROM models WHERE number < ?1 ORDER BY number DESC LIMIT ?2");
+    let mut statement = connection.prepare(&sql)?;
+    let rows = statement.query_map(params![before, limit], columns)?;
+    rows.map(|row| parse(row?)).collect()
+}
+
+fn one(connection: &Connection, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Option<ModelRow>, StoreError> {
+    let sql = format!("SELECT {COLUMNS}, probes FROM models WHERE {which}");
+    connection
+        .query_row(&sql, values, columns)
+        .optional()?
+        .map(parse)
+        .transpose()
+}
+
+struct Columns {
+    model: ModelRow,
+    id: Vec<u8>,
+    parent: Option<Vec<u8>>,
+    state: String,
+}
+
+fn columns(row: &rusqlite::Row) -> rusqlite::Result<Columns> {
+    let model = ModelRow {
+        number: row.get(0)?,
+        id: ModelId([0; 32]),
+        iteration: row.get(2)?,
+        generation: row.get(3)?,
+        step: row.get(4)?,
+        parent: None,
+        state: ModelState::Candidate,
+        created_ms: row.get(7)?,
+        size_bytes: row.get(8)?,
+        sha256: row.get(9)?,
+        metadata_json: row.get(10)?,
+        verdict: row.get(11)?,
+        settings_revision: row.get(12)?,
+        file_name: row.get(13)?,
+        probes: row.get(14)?,
+    };
+    Ok(Columns {
+        model,
+        id: row.get(1)?,
+        parent: row.get(5)?,
+        state: row.get(6)?,
+    })
+}
+
+fn parse(columns: Columns) -> Result<ModelRow, StoreError> {
+    let state = ModelState::ALL
+        .into_iter()
+        .find(|state| state.as_str() == columns.state);
+    Ok(ModelRow {
+        id: model_id("model id", &columns.id)?,
+        parent: columns
+            .parent
+            .map(|parent| model_id("parent id", &parent))
+            .transpose()?,
+        state: state.ok_or_else(|| StoreError::corrupt("model state", &columns.state))?,
+        ..columns.model
+    })
+}

@@ -1,0 +1,468 @@
+//! What the tests stand on: a coordinator on a folder, and an actor that plays its leases at random.
+
+use std::path::{Path, PathBuf};
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use tempfile::TempDir;
+use tengen_control::LeaseRules;
+use tengen_coordinator::{Coordinator, CoordinatorError, Options};
+use tengen_games::{AnyGame, Fingerprint, Game, GameVisitor};
+use tengen_network::{Config, Metadata, Shape, model_id, random_weights, write_onnx};
+use tengen_proto::v1;
+use tengen_proto::v1::actor_service_client::ActorServiceClient;
+use tengen_proto::v1::learner_service_client::LearnerServiceClient;
+use tengen_proto::v1::model_service_client::ModelServiceClient;
+use tengen_proto::v1::publish_model_request::Part;
+use tengen_proto::v1::replay_service_client::ReplayServiceClient;
+use tengen_proto::v1::run_service_client::RunServiceClient;
+use tengen_records::{Endings, Expected, MatchGame, ModelIndex, Record, RunId, Work, encode, testing};
+use tengen_selfplay::wire::order_from_wire;
+use tengen_selfplay::{Order, Plan};
+use tengen_service::run_config::RunConfig;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::Streaming;
+use tonic::transport::Channel;
+
+/// A small run of tic-tac-toe; sections may be appended.
+pub(crate) const TIC_TAC_TOE: &str = r#"
+[run]
+name = "test"
+game = "tic-tac-toe"
+seed = 7
+[network]
+blocks = 1
+channels = 4
+value_channels = 4
+value_hidden = 4
+[[schedule]]
+from_iteration = 0
+games = 4
+simulations = 8
+[selfplay]
+random_plies_max = 2
+"#;
+
+/// A gate of two pairs.
+pub(crate) const FIXED: &str = "[gate]\nkind = \"fixed\"\ngames = 4\nthreshold = 0.55\ngate_share = 1.0\n";
+/// No gate.
+pub(crate) const NONE: &str = "[gate]\nkind = \"none\"\n";
+
+/// Leases that do not lapse while a test thinks.
+fn leases() -> LeaseRules {
+    LeaseRules {
+        lapse_ms: 3_600_000,
+        ..LeaseRules::default()
+    }
+}
+
+/// Options for a coordinator on this folder.
+pub(crate) fn options(data: &Path, toml: &str) -> Options {
+    Options {
+        config: RunConfig::from_toml(toml).expect("a good configuration"),
+        data: data.to_path_buf(),
+        listen: "127.0.0.1:0".parse().expect("an address"),
+        addr_file: None,
+        leases: leases(),
+    }
+}
+
+/// A coordinator that serves, and its folder.
+pub(crate) struct Rig {
+    pub(crate) folder: TempDir,
+    pub(crate) url: String,
+    coordinator: Coordinator,
+    stop: CancellationToken,
+}
+
+impl Rig {
+    /// Starts a fresh run.
+    pub(crate) async fn start(toml: &str) -> Rig {
+        Rig::start_in(tempfile::tempdir().expect("a folder"), toml)
+            .await
+            .expect("it starts")
+    }
+
+    /// Starts on a folder that may hold a run.
+    pub(crate) async fn start_in(folder: TempDir, toml: &str) -> Result<Rig, CoordinatorError> {
+        let stop = CancellationToken::new();
+        let coordinator = Coordinator::start(options(folder.path(), toml), stop.clone()).await?;
+        let url = format!("http://{}", coordinator.addr());
+        Ok(Rig {
+            folder,
+            url,
+            coordinator,
+            stop,
+        })
+    }
+
+    /// Drains, and leaves the folder.
+    pub(crate) async fn stop(self) -> TempDir {
+        self.stop.cancel();
+        self.coordinator.join().await.expect("it drains");
+        self.folder
+    }
+
+    /// Stops and starts again with this configuration.
+    pub(crate) async fn restart(self, toml: &str) -> Rig {
+        Rig::start_in(self.stop().await, toml).await.expect("it starts again")
+    }
+
+    /// Copies the files as a power cut at this moment would leave them.
+    pub(crate) fn power_cut(&self) -> TempDir {
+        let copy = tempfile::tempdir().expect("a folder");
+        copy_folder(self.folder.path(), copy.path());
+        copy
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) async fn channel(&self) -> Channel {
+        Channel::from_shared(self.url.clone())
+            .expect("a url")
+            .connect()
+            .await
+            .expect("it listens")
+    }
+
+    pub(crate) async fn status(&self) -> v1::RunStatus {
+        let mut client = RunServiceClient::new(self.channel().await);
+        client
+            .get_status(v1::GetStatusRequest {})
+            .await
+            .expect("a status")
+            .into_inner()
+    }
+
+    pub(crate) async fn models(&self) -> ModelServiceClient<Channel> {
+        ModelServiceClient::new(self.channel().await)
+    }
+
+    pub(crate) async fn window(&self) -> ReplayServiceClient<Channel> {
+        ReplayServiceClient::new(self.channel().await)
+    }
+
+    pub(crate) async fn model(&self, name: &str) -> v1::Model {
+        let request = v1::GetModelRequest { name: name.to_owned() };
+        self.models()
+            .await
+            .get_model(request)
+            .await
+            .expect("a model")
+            .into_inner()
+    }
+
+    /// Counts rows of a table with a reader of our own.
+    pub(crate) fn count(&self, sql: &str) -> u64 {
+        let database = rusqlite::Connection::open(self.path("tengen.db")).expect("a database");
+        database.query_row(sql, [], |row| row.get(0)).expect("a number")
+    }
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            std::fs::create_dir(&target).expect("a folder");
+            copy_folder(&entry.path(), &target);
+        } else if !entry.file_name().to_string_lossy().ends_with("-shm") {
+            std::fs::copy(entry.path(), target).expect("a copy");
+        }
+    }
+}
+
+/// An actor with an open stream.
+pub(crate) struct Actor {
+    pub(crate) id: String,
+    pub(crate) client: ActorServiceClient<Channel>,
+    pub(crate) hello: v1::RegisterActorResponse,
+    games: mpsc::Sender<v1::SubmitGameRequest>,
+    verdicts: Streaming<v1::SubmitGameResponse>,
+    rng: Xoshiro256PlusPlus,
+}
+
+/// A lease with all that is needed to play it.
+#[derive(Clone, Debug)]
+pub(crate) struct Assignment {
+    pub(crate) order: Order,
+    pub(crate) expected: Expected,
+}
+
+impl Actor {
+    pub(crate) async fn new(rig: &Rig, id: &str) -> Actor {
+        let mut client = ActorServiceClient::new(rig.channel().await);
+        let hello = client.register(hello(id)).await.expect("a welcome").into_inner();
+        let (games, stream) = mpsc::channel(16);
+        let verdicts = client
+            .submit_games(ReceiverStream::new(stream))
+            .await
+            .expect("a stream")
+            .into_inner();
+        let rng = Xoshiro256PlusPlus::seed_from_u64(id.len() as u64);
+        Actor {
+            id: id.to_owned(),
+            client,
+            hello,
+            games,
+            verdicts,
+            rng,
+        }
+    }
+
+    /// Asks for a lease of about so many games.
+    pub(crate) async fn work(&mut self, games_per_minute: f32) -> Assignment {
+        let request = v1::GetWorkRequest {
+            actor_id: self.id.clone(),
+            games_parallel: 1,
+            games_per_minute,
+        };
+        let answer = self.client.get_work(request).await.expect("an answer").into_inner();
+        let Some(v1::get_work_response::Work::Order(wire)) = answer.work else {
+            panic!("no work: {answer:?}")
+        };
+        let order = order_from_wire(&wire).expect("a good order");
+        let expected = expected(&self.hello, &order);
+        Assignment { order, expected }
+    }
+
+    /// Asks until there is a lease of this kind.
+    pub(crate) async fn match_work(&mut self, games_per_minute: f32) -> Assignment {
+        for _ in 0..8 {
+            let work = self.work(games_per_minute).await;
+            if matches!(work.order.plan, Plan::Match { .. }) {
+                return work;
+            }
+        }
+        panic!("no match work");
+    }
+
+    /// A random game of the lease.
+    pub(crate) fn play(&mut self, work: &Assignment, index: u32) -> Record {
+        random_record(&self.hello.game, &work.expected, index, &mut self.rng)
+    }
+
+    /// A random game of a match that ends well for this model of the lease (or in a draw).
+    pub(crate) fn play_to(&mut self, work: &Assignment, index: u32, winner: Option<usize>) -> Record {
+        for _ in 0..10_000 {
+            let record = self.play(work, index);
+            let won_by = record
+                .outcome
+                .winner
+                .map(|seat| record.seat_models[seat.index()].index());
+            if won_by == winner {
+                return record;
+            }
+        }
+        panic!("no game ends like this");
+    }
+
+    pub(crate) async fn send(&mut self, record: Vec<u8>) {
+        self.games
+            .send(v1::SubmitGameRequest {
+                actor_id: self.id.clone(),
+                record,
+            })
+            .await
+            .expect("an open stream");
+    }
+
+    pub(crate) async fn verdict(&mut self) -> v1::SubmitGameResponse {
+        self.verdicts
+            .message()
+            .await
+            .expect("a good stream")
+            .expect("a verdict")
+    }
+
+    /// The error that ends the stream.
+    pub(crate) async fn stream_error(&mut self) -> tonic::Status {
+        self.verdicts.message().await.expect_err("an error")
+    }
+
+    /// Sends bytes and waits for their verdict.
+    pub(crate) async fn submit_bytes(&mut self, record: Vec<u8>) -> v1::SubmitGameResponse {
+        self.send(record).await;
+        self.verdict().await
+    }
+
+    pub(crate) async fn submit(&mut self, record: &Record) -> v1::Verdict {
+        self.submit_bytes(encode(record)).await.verdict()
+    }
+
+    /// Plays and delivers this many self-play games, one after another; returns their records.
+    pub(crate) async fn deliver(&mut self, games: u32) -> Vec<Vec<u8>> {
+        let work = self.work(0.0).await;
+        assert!(games <= work.order.plan.games(), "the lease is too small");
+        let mut delivered = Vec::new();
+        for index in 0..games {
+            let record = encode(&self.play(&work, index));
+            assert_eq!(self.submit_bytes(record.clone()).await.verdict(), v1::Verdict::Stored);
+            delivered.push(record);
+        }
+        let returned = vec![work.order.lease.to_bytes().to_vec()];
+        self.report(vec![], returned).await;
+        delivered
+    }
+
+    pub(crate) async fn report(&mut self, lease_ids: Vec<Vec<u8>>, returned: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        let report = v1::ReportActorRequest {
+            actor_id: self.id.clone(),
+            evaluations_per_second: 100.0,
+            lease_ids,
+            returned_lease_ids: returned,
+            ..v1::ReportActorRequest::default()
+        };
+        self.client
+            .report(report)
+            .await
+            .expect("an answer")
+            .into_inner()
+            .cancelled_lease_ids
+    }
+}
+
+pub(crate) fn hello(id: &str) -> v1::RegisterActorRequest {
+    v1::RegisterActorRequest {
+        actor_id: id.to_owned(),
+        host: "here".to_owned(),
+        build: "test".to_owned(),
+        protocol_min: 1,
+        protocol_max: 1,
+        provider: "CPU".to_owned(),
+    }
+}
+
+fn expected(hello: &v1::RegisterActorResponse, order: &Order) -> Expected {
+    let work = match &order.plan {
+        Plan::SelfPlay {
+            games,
+            random_plies_max,
+        } => Work::SelfPlay {
+            index_end: *games,
+            random_plies_max: *random_plies_max,
+        },
+        Plan::Match { games } => {
+            let game = |game: &tengen_selfplay::MatchGame| MatchGame {
+                pair: game.pair,
+                opening: game.opening.clone(),
+                seat0_model: ModelIndex(game.seat0_model as u8),
+            };
+            Work::Match(games.iter().map(game).collect())
+        }
+    };
+    Expected {
+        run_id: RunId::new(hello.run_id.clone()).expect("a run id"),
+        game_id: hello.game.clone(),
+        rules_fingerprint: Fingerprint(hello.rules_fingerprint.clone().try_into().expect("32 bytes")),
+        lease: order.lease,
+        models: order.models.clone(),
+        settings_revision: order.settings_revision,
+        lease_seed: order.seed,
+        work,
+        endings: Endings::default(),
+    }
+}
+
+fn random_record(game: &str, expected: &Expected, index: u32, rng: &mut Xoshiro256PlusPlus) -> Record {
+    struct Play<'a>(&'a Expected, u32, &'a mut Xoshiro256PlusPlus);
+    impl GameVisitor for Play<'_> {
+        type Output = Record;
+        fn visit<G: Game>(self, game: G) -> Record {
+            testing::random_record(&game, self.0, self.1, self.2)
+        }
+    }
+    AnyGame::parse(game).expect("a game").visit(Play(expected, index, rng))
+}
+
+/// A learner with its place.
+pub(crate) struct Learner {
+    pub(crate) client: LearnerServiceClient<Channel>,
+    pub(crate) models: ModelServiceClient<Channel>,
+    pub(crate) welcome: v1::RegisterLearnerResponse,
+}
+
+impl Learner {
+    pub(crate) async fn new(rig: &Rig) -> Learner {
+        let mut client = LearnerServiceClient::new(rig.channel().await);
+        let hello = v1::RegisterLearnerRequest {
+            build: "test".to_owned(),
+            device: "cpu".to_owned(),
+            step: 0,
+        };
+        let welcome = client.register(hello).await.expect("a welcome").into_inner();
+        Learner {
+            client,
+            models: rig.models().await,
+            welcome,
+        }
+    }
+
+    pub(crate) async fn report(&mut self) -> Result<v1::ReportLearnerResponse, tonic::Status> {
+        let request = v1::ReportLearnerRequest {
+            fence: self.welcome.fence,
+            status: None,
+        };
+        Ok(self.client.report(request).await?.into_inner())
+    }
+
+    /// A random network as the candidate of an iteration.
+    pub(crate) fn network(&self, iteration: u32) -> (v1::Model, Vec<u8>) {
+        let game = AnyGame::parse(&self.welcome.game).expect("a game");
+        let config = RunConfig::from_toml(&self.welcome.run_toml).expect("the run's configuration");
+        let network: Config = config.network;
+        let shape = Shape::new(game.spec(), &network).expect("a shape");
+        let mut metadata = Metadata {
+            run: self.welcome.run_id.clone(),
+            game: self.welcome.game.clone(),
+            iteration,
+            step: u64::from(iteration) * 100,
+            created: "2026-01-01T00:00:00Z".to_owned(),
+            ..Metadata::of_shape(&shape)
+        };
+        metadata.rules_fingerprint = game.rules_fingerprint();
+        metadata.feature_fingerprint = game.feature_fingerprint();
+        let weights = random_weights(&shape, 1_000 + u64::from(iteration));
+        let bytes = write_onnx(&shape, &weights, &metadata).expect("an onnx file");
+        let model = v1::Model {
+            model_id: model_id(&bytes).to_vec(),
+            iteration,
+            step: metadata.step,
+            size_bytes: bytes.len() as u64,
+            probes: vec![probe(game.spec().planes_len(), game.spec().actions.len())],
+            ..v1::Model::default()
+        };
+        (model, bytes)
+    }
+
+    pub(crate) async fn publish(&mut self, iteration: u32) -> Result<v1::Model, tonic::Status> {
+        let (model, bytes) = self.network(iteration);
+        self.publish_bytes(model, bytes).await
+    }
+
+    pub(crate) async fn publish_bytes(&mut self, model: v1::Model, bytes: Vec<u8>) -> Result<v1::Model, tonic::Status> {
+        let header = Part::Header(v1::PublishHeader {
+            fence: self.welcome.fence,
+            model: Some(model),
+        });
+        let chunks = bytes.chunks(1_000).map(|chunk| Part::Chunk(chunk.to_vec()));
+        let parts: Vec<_> = std::iter::once(header).chain(chunks).collect();
+        let parts = parts
+            .into_iter()
+            .map(|part| v1::PublishModelRequest { part: Some(part) });
+        Ok(self.models.publish_model(tokio_stream::iter(parts)).await?.into_inner())
+    }
+}
+
+fn probe(planes_len: usize, actions: usize) -> v1::Probe {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    v1::Probe {
+        planes: (0..planes_len).map(|_| u8::from(rng.random_bool(0.5))).collect(),
+        policy: vec![1.0 / actions as f32; actions],
+        wdl: vec![0.4, 0.2, 0.4],
+    }
+}

@@ -1,0 +1,431 @@
+//! The state machine itself: one owner of a run's state, one function that takes an event.
+
+use crate::event::{Effect, Event};
+use crate::gate::{Candidate, Gate};
+use crate::ids::{ActorId, GateId, LeaseId, ModelId};
+use crate::lease::{Lease, LeaseEnd, Leases, Work};
+use crate::log::{Decision, FixedRule, GameScore, Leg, LogEntry, Standing};
+use crate::rules::{GateRule, Rules, RulesError};
+use crate::schedule::Row;
+use crate::snapshot::{CandidateDue, Snapshot};
+
+/// Where the run's gate stands.
+#[derive(Clone, Debug)]
+enum GateState {
+    /// No candidate is being tested.
+    Idle,
+    /// A gate was asked for and waits for its openings.
+    Drawing {
+        gate: GateId,
+        candidate: Candidate,
+        rule: FixedRule,
+    },
+    /// A match is on. The counts are games handed out since it opened, for the gate's share.
+    Open {
+        gate: Box<Gate>,
+        match_games: u64,
+        self_play_games: u64,
+    },
+}
+
+/// The state machine of one run.
+#[derive(Clone, Debug)]
+pub struct Control {
+    rules: Rules,
+    iteration: u32,
+    iteration_games: u32,
+    positions: u64,
+    due: Option<CandidateDue>,
+    published_iteration: u32,
+    champion: ModelId,
+    generation: u32,
+    gates: u32,
+    gate: GateState,
+    waiting: Option<Candidate>,
+    leases: Leases,
+}
+
+/// How long an actor waits that holds too many leases, milliseconds.
+const FULL_RETRY_MS: u32 = 1_000;
+
+impl Control {
+    /// Takes up a run where its store left it. The effects are what the (perhaps new) rules make of that state.
+    pub fn restore(rules: Rules, snapshot: Snapshot, now_ms: u64) -> Result<(Control, Vec<Effect>), RulesError> {
+        rules.validate()?;
+        let mut leases = Leases::default();
+        let mut gate = snapshot.gate;
+        for mut lease in snapshot.leases {
+            if let (Work::Match { pairs, gate: id, .. }, Some(gate)) = (&lease.work, &mut gate)
+                && *id == gate.id()
+            {
+                gate.assign(pairs, lease.id);
+            }
+            // The time the run stood still is nobody's silence.
+            lease.progress_ms = now_ms;
+            leases.insert(lease);
+        }
+        let gate = match gate {
+            Some(gate) => GateState::Open {
+                gate: Box::new(gate),
+                match_games: 0,
+                self_play_games: 0,
+            },
+            None => GateState::Idle,
+        };
+        let mut control = Control {
+            rules,
+            iteration: snapshot.iteration,
+            iteration_games: snapshot.iteration_games,
+            positions: snapshot.positions,
+            due: snapshot.due,
+            published_iteration: snapshot.published_iteration,
+            champion: snapshot.champion,
+            generation: snapshot.generation,
+            gates: snapshot.gates,
+            gate,
+            waiting: snapshot.waiting,
+            leases,
+        };
+        let mut effects = Vec::new();
+        control.end_iterations(&mut effects);
+        control.settle_gate(&mut effects);
+        Ok((control, effects))
+    }
+
+    /// Takes one event at a time that never runs backwards and says what is to be done, in order.
+    pub fn step(&mut self, event: Event, now_ms: u64) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        match event {
+            Event::SelfPlayStored { lease, positions } => {
+                self.iteration_games += 1;
+                self.positions += u64::from(positions);
+                self.note_stored(lease, now_ms, &mut effects);
+                self.end_iterations(&mut effects);
+            }
+            Event::MatchStored {
+                lease,
+                gate,
+                pair,
+                leg,
+                score,
+            } => {
+                self.log_match_game(lease, gate, pair, leg, score, &mut effects);
+                self.note_stored(lease, now_ms, &mut effects);
+                self.settle_gate(&mut effects);
+            }
+            Event::CandidatePublished(candidate) => {
+                self.take_candidate(candidate, &mut effects);
+                self.settle_gate(&mut effects);
+            }
+            Event::GateDrawn { gate, pairs } => {
+                self.open_gate(gate, pairs, &mut effects);
+                self.settle_gate(&mut effects);
+            }
+            Event::WorkAsked {
+                actor,
+                lease,
+                games_per_minute,
+            } => {
+                self.leases.heard(actor, now_ms);
+                effects.push(self.hand_out(actor, lease, games_per_minute, now_ms));
+            }
+            Event::LeaseMentioned(lease) => self.leases.progress(lease, now_ms),
+            Event::LeaseReturned(lease) => self.close(lease, LeaseEnd::Returned, &mut effects),
+            Event::Tick => {
+                for lease in self.leases.lapsed(self.rules.leases.lapse_ms, now_ms) {
+                    self.close(lease, LeaseEnd::Lapsed, &mut effects);
+                }
+            }
+        }
+        effects
+    }
+
+    /// The iteration being played, counted from 0: as many have ended.
+    pub fn iteration(&self) -> u32 {
+        self.iteration
+    }
+
+    /// Self-play games stored in this iteration.
+    pub fn iteration_games(&self) -> u32 {
+        self.iteration_games
+    }
+
+    /// The schedule row of this iteration.
+    pub fn row(&self) -> Row {
+        self.rules.schedule.row(self.iteration)
+    }
+
+    /// Trainable positions stored in the run.
+    pub fn positions(&self) -> u64 {
+        self.positions
+    }
+
+    /// The champion.
+    pub fn champion(&self) -> ModelId {
+        self.champion
+    }
+
+    /// The champion's generation.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// The gate in progress.
+    pub fn gate(&self) -> Option<&Gate> {
+        match &self.gate {
+            GateState::Open { gate, .. } => Some(gate),
+            GateState::Idle | GateState::Drawing { .. } => None,
+        }
+    }
+
+    /// The candidate that waits for its gate.
+    pub fn waiting(&self) -> Option<Candidate> {
+        self.waiting
+    }
+
+    /// The candidate that the learner owes, if it owes one.
+    pub fn due(&self) -> Option<CandidateDue> {
+        self.due.filter(|due| due.iteration > self.published_iteration)
+    }
+
+    /// The newest candidate that was due, published or not: what a store keeps.
+    pub fn newest_due(&self) -> Option<CandidateDue> {
+        self.due
+    }
+
+    /// The newest iteration a candidate was published for; 0 for none.
+    pub fn published_iteration(&self) -> u32 {
+        self.published_iteration
+    }
+
+    /// Whether a candidate cut after `iteration` iterations would be news.
+    pub fn wants_candidate(&self, iteration: u32) -> bool {
+        iteration > self.published_iteration && iteration <= self.iteration
+    }
+
+    /// A lease in progress.
+    pub fn lease(&self, id: LeaseId) -> Option<&Lease> {
+        self.leases.get(id)
+    }
+
+    /// The leases in progress.
+    pub fn leases(&self) -> impl Iterator<Item = &Lease> {
+        self.leases.iter()
+    }
+
+    fn end_iterations(&mut self, effects: &mut Vec<Effect>) {
+        while self.iteration_games >= self.row().games {
+            let ended = self.iteration;
+            let games = self.row().games;
+            self.iteration += 1;
+            // More are left only where a changed schedule made an iteration shorter than it already was.
+            self.iteration_games -= games;
+            let candidate_due = self.iteration.is_multiple_of(self.rules.candidate_every);
+            if candidate_due {
+                self.due = Some(CandidateDue {
+                    iteration: self.iteration,
+                    positions: self.positions,
+                });
+            }
+            effects.push(Effect::IterationEnded {
+                iteration: ended,
+                games,
+                positions: self.positions,
+                candidate_due,
+            });
+        }
+    }
+
+    fn note_stored(&mut self, lease: LeaseId, now_ms: u64, effects: &mut Vec<Effect>) {
+        if self.leases.stored(lease, now_ms) {
+            self.close(lease, LeaseEnd::Finished, effects);
+        }
+    }
+
+    fn close(&mut self, lease: LeaseId, end: LeaseEnd, effects: &mut Vec<Effect>) {
+        if self.leases.remove(lease).is_none() {
+            return;
+        }
+        if let GateState::Open { gate, .. } = &mut self.gate {
+            gate.release(lease);
+        }
+        effects.push(Effect::LeaseClosed { lease, end });
+    }
+
+    fn log_match_game(
+        &mut self,
+        lease: LeaseId,
+        id: GateId,
+        pair: u32,
+        leg: Leg,
+        score: GameScore,
+        effects: &mut Vec<Effect>,
+    ) {
+        let standing = match &mut self.gate {
+            GateState::Open { gate, .. } if gate.id() == id => {
+                let standing = gate.standing(lease, pair);
+                gate.append(LogEntry {
+                    lease,
+                    pair,
+                    leg,
+                    score,
+                    standing,
+                });
+                standing
+            }
+            _ => Standing::Late,
+        };
+        effects.push(Effect::MatchLogged(standing));
+    }
+
+    fn take_candidate(&mut self, candidate: Candidate, effects: &mut Vec<Effect>) {
+        self.published_iteration = self.published_iteration.max(candidate.iteration);
+        if let Some(older) = self.waiting.replace(candidate) {
+            effects.push(Effect::Superseded(older.model));
+        }
+    }
+
+    /// Closes a decided gate and begins what is next, until nothing changes.
+    fn settle_gate(&mut self, effects: &mut Vec<Effect>) {
+        if let GateState::Open { gate, .. } = &self.gate
+            && let Some(decision) = gate.decision()
+        {
+            let gate = gate.as_ref().clone();
+            self.end_gate(&gate, decision, effects);
+        }
+        if !matches!(self.gate, GateState::Idle) {
+            return;
+        }
+        let Some(candidate) = self.waiting.take() else { return };
+        match self.rules.gate {
+            GateRule::None => self.promote(candidate.model, "promoted: this run has no gate".to_owned(), effects),
+            GateRule::Fixed(rule) => {
+                self.gates += 1;
+                let gate = GateId(self.gates);
+                self.gate = GateState::Drawing { gate, candidate, rule };
+                effects.push(Effect::GateWanted {
+                    gate,
+                    candidate,
+                    champion: self.champion,
+                    rule,
+                });
+            }
+        }
+    }
+
+    fn open_gate(&mut self, id: GateId, pairs: u32, effects: &mut Vec<Effect>) {
+        let GateState::Drawing { gate, candidate, rule } = self.gate else {
+            return;
+        };
+        if gate != id {
+            return;
+        }
+        let open = Gate::new(id, candidate, self.champion, rule, pairs);
+        effects.push(Effect::GateOpened {
+            gate,
+            pairs: open.rule().pairs,
+        });
+        self.gate = GateState::Open {
+            gate: Box::new(open),
+            match_games: 0,
+            self_play_games: 0,
+        };
+    }
+
+    fn end_gate(&mut self, gate: &Gate, decision: Decision, effects: &mut Vec<Effect>) {
+        self.gate = GateState::Idle;
+        effects.push(Effect::GateDecided {
+            gate: gate.id(),
+            candidate: gate.candidate().model,
+            decision,
+            tally: gate.tally(),
+            reason: gate.reason(),
+        });
+        let of_gate = |lease: &&Lease| matches!(lease.work, Work::Match { gate: id, .. } if id == gate.id());
+        let open: Vec<LeaseId> = self.leases.iter().filter(of_gate).map(|lease| lease.id).collect();
+        for lease in open {
+            self.close(lease, LeaseEnd::Cancelled, effects);
+        }
+        if decision == Decision::Promote {
+            self.promote(gate.candidate().model, gate.reason(), effects);
+        }
+    }
+
+    fn promote(&mut self, model: ModelId, reason: String, effects: &mut Vec<Effect>) {
+        let previous = std::mem::replace(&mut self.champion, model);
+        self.generation += 1;
+        effects.push(Effect::Promoted {
+            model,
+            generation: self.generation,
+            previous,
+            reason,
+        });
+    }
+
+    fn hand_out(&mut self, actor: ActorId, id: LeaseId, games_per_minute: f32, now_ms: u64) -> Effect {
+        if self.leases.held_by(actor) >= self.rules.leases.per_actor_max {
+            return Effect::NoWork {
+                reason: "the actor holds as many leases as it may",
+                retry_after_ms: FULL_RETRY_MS,
+            };
+        }
+        let games = self.rules.leases.games(games_per_minute);
+        let pairs = self.pairs_for_lease(games);
+        let work = match &mut self.gate {
+            GateState::Open { gate, match_games, .. } if !pairs.is_empty() => {
+                gate.assign(&pairs, id);
+                *match_games += pairs.len() as u64 * 2;
+                Work::Match {
+                    gate: gate.id(),
+                    candidate: gate.candidate().model,
+                    champion: gate.champion(),
+                    pairs,
+                }
+            }
+            other => {
+                if let GateState::Open { self_play_games, .. } = other {
+                    *self_play_games += u64::from(games);
+                }
+                let simulations = self.rules.schedule.row(self.iteration).simulations;
+                Work::SelfPlay {
+                    model: self.champion,
+                    simulations,
+                }
+            }
+        };
+        let games = match &work {
+            Work::SelfPlay { .. } => games,
+            Work::Match { pairs, .. } => pairs.len() as u32 * 2,
+        };
+        let lease = Lease {
+            id,
+            actor,
+            work,
+            games,
+            stored: 0,
+            progress_ms: now_ms,
+        };
+        self.leases.insert(lease.clone());
+        Effect::LeaseIssued(lease)
+    }
+
+    /// The pairs a lease of about `games` games would take now; none when the match has had its share.
+    fn pairs_for_lease(&self, games: u32) -> Vec<u32> {
+        let GateState::Open {
+            gate,
+            match_games,
+            self_play_games,
+        } = &self.gate
+        else {
+            return Vec::new();
+        };
+        let share = self.rules.gate_share;
+        if *match_games as f64 * (1.0 - share) > *self_play_games as f64 * share {
+            return Vec::new();
+        }
+        // Spread over the actors at hand, so that the match does not wait for one of them.
+        let free = gate.unassigned().count();
+        let fair = free.div_ceil(self.leases.actors() as usize);
+        gate.unassigned().take(fair.min((games as usize / 2).max(1))).collect()
+    }
+}

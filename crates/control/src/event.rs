@@ -1,0 +1,133 @@
+//! What happens to a run, and what the run wants done about it.
+
+use crate::gate::Candidate;
+use crate::ids::{ActorId, GateId, LeaseId, ModelId};
+use crate::lease::{Lease, LeaseEnd};
+use crate::log::{Decision, FixedRule, GameScore, Leg, Standing, Tally};
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A self-play game was stored for the first time.
+    SelfPlayStored {
+        /// Its lease; it counts whether or not the lease still stands.
+        lease: LeaseId,
+        /// Its trainable positions.
+        positions: u32,
+    },
+    /// A match game was stored for the first time.
+    MatchStored {
+        /// Its lease.
+        lease: LeaseId,
+        /// The gate the lease was issued for.
+        gate: GateId,
+        /// Its pair.
+        pair: u32,
+        /// Which game of the pair.
+        leg: Leg,
+        /// The result.
+        score: GameScore,
+    },
+    /// The learner published a network.
+    CandidatePublished(Candidate),
+    /// The openings that [`Effect::GateWanted`] asked for are drawn.
+    GateDrawn {
+        /// The gate.
+        gate: GateId,
+        /// How many openings there are.
+        pairs: u32,
+    },
+    /// An actor asks for work.
+    WorkAsked {
+        /// Who asks.
+        actor: ActorId,
+        /// The id that a lease would get: fresh random bits.
+        lease: LeaseId,
+        /// The actor's own rate; 0 when unknown.
+        games_per_minute: f32,
+    },
+    /// An actor says that it is at work on a lease.
+    LeaseMentioned(LeaseId),
+    /// An actor hands a lease back unfinished.
+    LeaseReturned(LeaseId),
+    /// Time passes.
+    Tick,
+}
+
+/// Something to do, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// An iteration's games are stored; the next one has begun.
+    IterationEnded {
+        /// The iteration that ended, counted from 0.
+        iteration: u32,
+        /// Its games.
+        games: u32,
+        /// Trainable positions stored in the run so far.
+        positions: u64,
+        /// Whether a candidate is due now.
+        candidate_due: bool,
+    },
+    /// A match game was entered in its gate's log.
+    MatchLogged(Standing),
+    /// A gate should be played: draw openings, then tell [`Event::GateDrawn`].
+    GateWanted {
+        /// The new gate's number.
+        gate: GateId,
+        /// Who wants to become champion.
+        candidate: Candidate,
+        /// Who is champion.
+        champion: ModelId,
+        /// How many pairs, and what decides.
+        rule: FixedRule,
+    },
+    /// The gate is open.
+    GateOpened {
+        /// The gate.
+        gate: GateId,
+        /// Pairs that will be played.
+        pairs: u32,
+    },
+    /// A gate was decided.
+    GateDecided {
+        /// The gate.
+        gate: GateId,
+        /// The candidate it was about.
+        candidate: ModelId,
+        /// How it ended.
+        decision: Decision,
+        /// The counted games.
+        tally: Tally,
+        /// The decision in a sentence.
+        reason: String,
+    },
+    /// The champion changes.
+    Promoted {
+        /// The new champion.
+        model: ModelId,
+        /// Its generation.
+        generation: u32,
+        /// The champion until now: the promotion holds only if it still is.
+        previous: ModelId,
+        /// Why, in a sentence.
+        reason: String,
+    },
+    /// A newer candidate took this one's place before its gate began.
+    Superseded(ModelId),
+    /// Work was handed out.
+    LeaseIssued(Lease),
+    /// There is no work now.
+    NoWork {
+        /// Why, for people.
+        reason: &'static str,
+        /// When to ask again, milliseconds.
+        retry_after_ms: u32,
+    },
+    /// A lease ended.
+    LeaseClosed {
+        /// The lease.
+        lease: LeaseId,
+        /// How.
+        end: LeaseEnd,
+    },
+}

@@ -1,0 +1,177 @@
+//! Leases: their sizes, who holds them, and when they lapse.
+
+use std::collections::BTreeMap;
+
+use crate::ids::{ActorId, GateId, LeaseId, ModelId};
+
+/// Sizes and time limits of leases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseRules {
+    /// Work a lease should hold at the actor's own rate, milliseconds.
+    pub target_ms: u64,
+    /// Games of a lease for an actor whose rate is not known yet.
+    pub first_games: u32,
+    /// Most games of any lease.
+    pub games_max: u32,
+    /// A lease without progress for this long lapses, milliseconds.
+    pub lapse_ms: u64,
+    /// Most leases one actor holds.
+    pub per_actor_max: u32,
+}
+
+impl Default for LeaseRules {
+    /// A minute and a half of work; half a minute of silence is some ten missed reports.
+    fn default() -> LeaseRules {
+        LeaseRules {
+            target_ms: 90_000,
+            first_games: 8,
+            games_max: 2_000,
+            lapse_ms: 30_000,
+            per_actor_max: 256,
+        }
+    }
+}
+
+impl LeaseRules {
+    /// Games for an actor that finishes `games_per_minute` (0 or not finite: unknown).
+    pub fn games(&self, games_per_minute: f32) -> u32 {
+        let games = f64::from(games_per_minute) * self.target_ms as f64 / 60_000.0;
+        if !games.is_finite() || games <= 0.0 {
+            return self.first_games.clamp(1, self.games_max.max(1));
+        }
+        (games.round() as u32).clamp(1, self.games_max.max(1))
+    }
+}
+
+/// What a lease asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Games for the window.
+    SelfPlay {
+        /// The network to play with.
+        model: ModelId,
+        /// Root visits of a search.
+        simulations: u32,
+    },
+    /// Games of a gate: for every pair both legs, in the order of [`crate::Leg::BOTH`].
+    Match {
+        /// The gate.
+        gate: GateId,
+        /// Its candidate.
+        candidate: ModelId,
+        /// Its champion.
+        champion: ModelId,
+        /// The pairs to play.
+        pairs: Vec<u32>,
+    },
+}
+
+/// A work order that an actor holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Its identity.
+    pub id: LeaseId,
+    /// Who holds it.
+    pub actor: ActorId,
+    /// What it asks for.
+    pub work: Work,
+    /// Games it asks for.
+    pub games: u32,
+    /// Games of it that are stored.
+    pub stored: u32,
+    /// When it last showed progress, milliseconds.
+    pub progress_ms: u64,
+}
+
+/// How a lease ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseEnd {
+    /// Every game is stored.
+    Finished,
+    /// The actor handed it back.
+    Returned,
+    /// It showed no progress for too long.
+    Lapsed,
+    /// Its gate was decided.
+    Cancelled,
+}
+
+/// The leases in progress.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Leases {
+    active: BTreeMap<LeaseId, Lease>,
+    /// When each actor was last heard, milliseconds: who shares a match.
+    heard_ms: BTreeMap<ActorId, u64>,
+}
+
+impl Leases {
+    pub(crate) fn insert(&mut self, lease: Lease) {
+        self.active.insert(lease.id, lease);
+    }
+
+    pub(crate) fn get(&self, id: LeaseId) -> Option<&Lease> {
+        self.active.get(&id)
+    }
+
+    pub(crate) fn remove(&mut self, id: LeaseId) -> Option<Lease> {
+        self.active.remove(&id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Lease> {
+        self.active.values()
+    }
+
+    pub(crate) fn held_by(&self, actor: ActorId) -> u32 {
+        self.active.values().filter(|lease| lease.actor == actor).count() as u32
+    }
+
+    /// Notes that the holder of `id` is at work on it.
+    pub(crate) fn progress(&mut self, id: LeaseId, now_ms: u64) {
+        if let Some(lease) = self.active.get_mut(&id) {
+            lease.progress_ms = lease.progress_ms.max(now_ms);
+            let actor = lease.actor;
+            self.heard(actor, now_ms);
+        }
+    }
+
+    pub(crate) fn heard(&mut self, actor: ActorId, now_ms: u64) {
+        self.heard_ms.insert(actor, now_ms);
+    }
+
+    /// Notes a stored game; true when it was the last one the lease asked for.
+    pub(crate) fn stored(&mut self, id: LeaseId, now_ms: u64) -> bool {
+        self.progress(id, now_ms);
+        self.active.get_mut(&id).is_some_and(|lease| {
+            lease.stored += 1;
+            lease.stored >= lease.games
+        })
+    }
+
+    /// Leases whose last progress is `lapse_ms` or more ago; forgets actors that are silent as long.
+    pub(crate) fn lapsed(&mut self, lapse_ms: u64, now_ms: u64) -> Vec<LeaseId> {
+        self.heard_ms
+            .retain(|_, heard_ms| now_ms.saturating_sub(*heard_ms) < lapse_ms);
+        let late = |lease: &&Lease| now_ms.saturating_sub(lease.progress_ms) >= lapse_ms;
+        self.active.values().filter(late).map(|lease| lease.id).collect()
+    }
+
+    /// Actors heard lately; at least 1.
+    pub(crate) fn actors(&self) -> u32 {
+        (self.heard_ms.len() as u32).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_holds_a_minute_and_a_half_of_work() {
+        let rules = LeaseRules::default();
+        assert_eq!(rules.games(0.0), 8);
+        assert_eq!(rules.games(f32::NAN), 8);
+        assert_eq!(rules.games(100.0), 150);
+        assert_eq!(rules.games(0.1), 1);
+        assert_eq!(rules.games(1e9), 2_000);
+    }
+}

@@ -1,0 +1,40 @@
+//! The rules of every game, as pure values.
+//!
+//! A [`Game`] is a rules family with its parameters fixed; its [`State`] knows who acts, what is legal, how the
+//! position looks to a network and when the game is over. Everything that follows from the rules (sizes, network
+//! shape, records, drawing) follows from the game's [`Spec`].
+//!
+//! **This crate does no IO, knows no clock, no thread and no global randomness**: time is never asked for, and
+//! random generators are arguments.
+
+pub mod conformance;
+pub mod fingerprint;
+pub mod openings;
+pub mod registry;
+
+pub mod caro5;
+pub mod caro5_gomocup;
+pub mod connect_four;
+pub mod mnk;
+pub mod tic_tac_toe;
+
+pub mod line;
+pub mod params;
+pub mod stones;
+pub mod swap2;
+pub mod symmetry;
+
+mod draw;
+mod game;
+mod hash;
+mod perft;
+mod random;
+mod spec;
+
+pub use fingerprint::{Fingerprint, feature_fingerprint, rules_fingerprint};
+pub use game::{Action, Game, IllegalAction, Outcome, Reason, Roles, Seat, State};
+pub use openings::{Opening, draw_openings, random_opening};
+pub use params::ParseGameError;
+pub use perft::{perft, perft_within};
+pub use registry::{AnyGame, GameVisitor};
+pub use spec::{ActionBlock, ActionLayout, OpeningRule, Plane, Spec, Symmetry};

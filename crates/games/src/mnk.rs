@@ -1,0 +1,93 @@
+//! `mnk`: k stones or more in a row win on a board of m columns and n rows, with optional Swap2.
+//!
+//! Under Swap2 a line of three can be completed by the offered black stone: see the ruling in [`crate::stones`].
+
+use crate::line::{Colour, LineRule, SIDE_MAX};
+use crate::params::{Params, ParseGameError};
+use crate::registry::Family;
+use crate::spec::{OpeningRule, Plane};
+use crate::stones::{self, StoneGame, StoneRules, StoneState};
+use crate::swap2;
+
+/// `mnk` in the registry.
+pub const FAMILY: Family<Mnk> = Family {
+    name: "mnk",
+    summary: "k in a row on m columns and n rows, freestyle; default is free gomoku",
+    parameters: "m=1..20 (15), n=1..20 (15), k=2..20 (5), opening=none|swap2",
+    samples: &[
+        "mnk?m=4&n=4&k=3",
+        "mnk?m=3&n=3&k=3&opening=swap2",
+        "mnk?m=5&n=4&k=4&opening=swap2",
+        "mnk?m=7&n=3&k=3",
+        "mnk?m=6&n=1&k=2",
+    ],
+    build,
+};
+
+/// The game.
+pub type Mnk = StoneGame<MnkRules>;
+
+/// The rules of [`Mnk`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MnkRules {
+    /// Stones in a row that win; longer lines win too.
+    pub k: u8,
+}
+
+/// Planes of a game without an opening. Black always begins, so the phase says nothing.
+const PLAIN_PLANES: [Plane; 4] = [
+    Plane::binary("stones of the colour to place"),
+    Plane::binary("stones of the other colour"),
+    Plane::binary("the colour to place is black"),
+    Plane::binary("ones: where the board is"),
+];
+
+fn build(mut params: Params) -> Result<Mnk, ParseGameError> {
+    let cols = params.number("m", 15, 1..=SIDE_MAX)?;
+    let rows = params.number("n", 15, 1..=SIDE_MAX)?;
+    let k = params.number("k", 5, 2..=SIDE_MAX)?;
+    let opening = params.choice("opening", &[("none", OpeningRule::None), ("swap2", OpeningRule::Swap2)])?;
+    if k > rows.max(cols) {
+        return Err(params.bad_value("k", k, format!("no line of {k} fits on {cols}x{rows}")));
+    }
+    if opening == OpeningRule::Swap2 {
+        if k < 3 {
+            return Err(params.bad_value("k", k, "with opening=swap2 at least 3, or the first stones would win"));
+        }
+        if rows * cols <= swap2::OFFERED_STONES as usize {
+            return Err(params.bad_value("opening", "swap2", "a board of more than five cells"));
+        }
+    }
+    Ok(StoneGame::new(
+        params.finish()?,
+        MnkRules { k: k as u8 },
+        rows,
+        cols,
+        opening,
+    ))
+}
+
+impl StoneRules for MnkRules {
+    fn line_rule(&self, _colour: Colour) -> LineRule {
+        LineRule::at_least(self.k)
+    }
+
+    fn plane_list(&self, opening: OpeningRule) -> Vec<Plane> {
+        match opening {
+            OpeningRule::None => PLAIN_PLANES.to_vec(),
+            OpeningRule::Swap2 => stones::SWAP2_PLANES.to_vec(),
+        }
+    }
+
+    fn fill_planes(&self, state: &StoneState<MnkRules>, out: &mut [u8]) {
+        if state.swap2().has_opening() {
+            return stones::fill_swap2_planes(state, out);
+        }
+        let cells = state.board().cells();
+        stones::fill_stones(state, out);
+        if state.colour() == Colour::Black {
+            out[2 * cells..3 * cells].fill(1);
+        }
+        out[3 * cells..4 * cells].fill(1);
+    }
+}

@@ -1,0 +1,26 @@
+//! `tic-tac-toe`: three in a row on 3x3, a game of its own name without parameters.
+
+use crate::mnk::{Mnk, MnkRules};
+use crate::params::{Params, ParseGameError};
+use crate::registry::Family;
+use crate::spec::OpeningRule;
+use crate::stones::StoneGame;
+
+/// `tic-tac-toe` in the registry.
+pub const FAMILY: Family<Mnk> = Family {
+    name: "tic-tac-toe",
+    summary: "three in a row on 3x3",
+    parameters: "none",
+    samples: &[],
+    build,
+};
+
+fn build(params: Params) -> Result<Mnk, ParseGameError> {
+    Ok(StoneGame::new(
+        params.finish()?,
+        MnkRules { k: 3 },
+        3,
+        3,
+        OpeningRule::None,
+    ))
+}

@@ -1,0 +1,24 @@
+//! Running networks in ONNX Runtime: sessions, batching, and the probes that prove a session right.
+//!
+//! [`init`] loads the runtime once per process; a [`Session`] is one loaded model and belongs to one thread, which
+//! feeds it batches of feature planes and reads [`Outputs`] of logits. Masking, softmax over legal actions and all
+//! search are the caller's.
+//!
+//! **This is the only crate that names `ort`**; no type of it appears in the interface, so errors carry text.
+
+mod batch;
+mod device;
+mod error;
+mod load;
+mod probe;
+mod runtime;
+mod session;
+
+pub use device::{Device, ParseDeviceError};
+pub use error::InferenceError;
+pub use probe::{PARITY_TOLERANCE, Probe, run_probes, softmax};
+pub use runtime::{RuntimeInfo, init, runtime};
+pub use session::{Outputs, Session, SessionOptions, Signature};
+
+/// The crate's results.
+pub type Result<T> = std::result::Result<T, InferenceError>;

@@ -1,0 +1,142 @@
+//! Loading a model: on the device that was asked for, and only if it keeps the network contract (DESIGN 5).
+
+use ort::environment::Environment;
+use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
+use ort::value::{Outlet, TensorElementType};
+use tengen_network::{INPUT_NAME, POLICY_NAME, WDL_NAME};
+
+use crate::Result;
+use crate::device::Device;
+use crate::error::InferenceError;
+use crate::session::{SessionOptions, Signature};
+
+/// Name of ONNX Runtime's CPU provider.
+pub(crate) const CPU_PROVIDER: &str = "CPUExecutionProvider";
+
+/// The runtime's session and the provider it runs on.
+pub(crate) type Opened = (ort::session::Session, &'static str);
+
+/// Loads the model on the device that the options ask for.
+pub(crate) fn open(environment: &Environment, model: &[u8], options: &SessionOptions) -> Result<Opened> {
+    let on_cpu = || {
+        let session =
+            commit(environment, model, options, None).map_err(|error| InferenceError::Load(error.to_string()))?;
+        Ok((session, CPU_PROVIDER))
+    };
+    match options.device {
+        Device::Cpu => on_cpu(),
+        Device::Cuda(index) => {
+            open_cuda(environment, model, options, index).map_err(|message| InferenceError::Device {
+                device: options.device,
+                message,
+            })
+        }
+        Device::Auto => open_cuda(environment, model, options, 0).or_else(|message| {
+            tracing::debug!(message, "no gpu is used");
+            on_cpu()
+        }),
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn open_cuda(
+    environment: &Environment,
+    model: &[u8],
+    options: &SessionOptions,
+    index: i32,
+) -> std::result::Result<Opened, String> {
+    use ort::ep::cuda::ConvAlgorithmSearch;
+    use ort::ep::{CUDA, ExecutionProvider};
+
+    let provider = CUDA::default()
+        .with_device_id(index)
+        // Exhaustive search would repeat for every batch size; the default choice can be many times slower.
+        .with_conv_algorithm_search(ConvAlgorithmSearch::Heuristic)
+        .build()
+        .error_on_failure();
+    let session = commit(environment, model, options, Some(provider)).map_err(|error| error.to_string())?;
+    Ok((session, CUDA::NAME))
+}
+
+#[cfg(not(feature = "cuda"))]
+fn open_cuda(_: &Environment, _: &[u8], _: &SessionOptions, _: i32) -> std::result::Result<Opened, String> {
+    Err("this build has no CUDA support (cargo feature `cuda` of tengen-inference)".to_owned())
+}
+
+/// Builds the session. Apart, because the builder's errors carry the builder and cannot leave the thread.
+fn commit(
+    environment: &Environment,
+    model: &[u8],
+    options: &SessionOptions,
+    provider: Option<ort::ep::ExecutionProviderDispatch>,
+) -> ort::Result<ort::session::Session> {
+    let mut builder = SessionBuilder::new(environment)?
+        .with_optimization_level(GraphOptimizationLevel::All)?
+        .with_intra_threads(options.intra_threads)?
+        .with_inter_threads(1)?
+        // Cores belong to search between two batches.
+        .with_intra_op_spinning(false)?
+        .with_inter_op_spinning(false)?;
+    if let Some(provider) = provider {
+        builder = builder.with_execution_providers([provider])?;
+    }
+    builder.commit_from_memory(model)
+}
+
+/// The sizes of a model that keeps the contract.
+pub(crate) fn signature(session: &ort::session::Session) -> Result<Signature> {
+    let input = only(session.inputs(), "inputs", &[INPUT_NAME])?;
+    let outputs = only(session.outputs(), "outputs", &[POLICY_NAME, WDL_NAME])?;
+    let planes = fixed_dims(input[0], "input", TensorElementType::Uint8, "u8 [N, C, H, W]")?;
+    let actions = fixed_dims(outputs[0], "output", TensorElementType::Float32, "f32 [N, A]")?;
+    let wdl = fixed_dims(outputs[1], "output", TensorElementType::Float32, "f32 [N, 3]")?;
+    match (planes.as_slice(), actions.as_slice(), wdl.as_slice()) {
+        (&[planes, rows, cols], &[actions], &[3]) => Ok(Signature {
+            planes: [planes, rows, cols],
+            actions,
+        }),
+        _ => Err(InferenceError::Contract {
+            name: "shape".to_owned(),
+            expected: "planes [N, C, H, W], policy [N, A], wdl [N, 3]".to_owned(),
+            actual: format!("planes [N, {planes:?}], policy [N, {actions:?}], wdl [N, {wdl:?}]"),
+        }),
+    }
+}
+
+/// The inputs or outputs of these names, which must be all there are.
+fn only<'a>(outlets: &'a [Outlet], what: &str, names: &[&str]) -> Result<Vec<&'a Outlet>> {
+    let found: Vec<&Outlet> = names
+        .iter()
+        .filter_map(|name| outlets.iter().find(|outlet| outlet.name() == *name))
+        .collect();
+    if found.len() == names.len() && outlets.len() == names.len() {
+        return Ok(found);
+    }
+    let actual: Vec<&str> = outlets.iter().map(Outlet::name).collect();
+    Err(InferenceError::Contract {
+        name: what.to_owned(),
+        expected: names.join(", "),
+        actual: actual.join(", "),
+    })
+}
+
+/// The dimensions after a dynamic first one, all fixed.
+fn fixed_dims(outlet: &Outlet, what: &str, kind: TensorElementType, expected: &str) -> Result<Vec<usize>> {
+    let dims = || {
+        if outlet.dtype().tensor_type() != Some(kind) {
+            return None;
+        }
+        let (batch, fixed) = outlet.dtype().tensor_shape()?.split_first()?;
+        let fixed: Option<Vec<usize>> = fixed
+            .iter()
+            .map(|dim| usize::try_from(*dim).ok().filter(|dim| *dim > 0))
+            .collect();
+        // A dynamic dimension reads as -1.
+        fixed.filter(|_| *batch == -1)
+    };
+    dims().ok_or_else(|| InferenceError::Contract {
+        name: format!("{what} {}", outlet.name()),
+        expected: expected.to_owned(),
+        actual: outlet.dtype().to_string(),
+    })
+}

@@ -1,0 +1,65 @@
+//! Between a record and its bytes.
+//!
+//! Encoding is deterministic: fields in ascending order, no maps, so equal records have equal bytes. Decoding never
+//! panics, and it bounds what it allocates: the bytes and the number of plies are checked before anything is parsed.
+//! It refuses what has no place in a [`Record`] (a seat 2, an action above 65,535); whether the record is *true* is
+//! [`crate::check`]'s business.
+
+mod from_wire;
+mod outline;
+mod to_wire;
+
+use prost::Message;
+use tengen_proto::v1;
+
+use crate::ids::{LeaseId, RecordId};
+use crate::record::Record;
+use crate::rejection::{ReasonCode, Rejection};
+use outline::Outline;
+
+/// The version of a record's meaning that this build writes and reads.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Largest encoded record, bytes. The largest game in sight (Go 19x19 to its move limit with every action in every
+/// target and visit list, some 17 bytes each) stays below it.
+pub const RECORD_BYTES_MAX: usize = 8 << 20;
+
+/// Most plies of any record, opening included, whatever its game; the check applies the game's own bound. A ply without
+/// a search takes two bytes on the wire and some two hundred in memory, so bytes alone would bound too little.
+pub const PLIES_MAX: usize = 8192;
+
+/// The record's bytes.
+pub fn encode(record: &Record) -> Vec<u8> {
+    to_wire::record(record).encode_to_vec()
+}
+
+/// The record in these bytes.
+///
+/// # Errors
+/// `too-large` for more than [`RECORD_BYTES_MAX`] bytes or [`PLIES_MAX`] plies, `decode` for what is no record at all,
+/// `schema-version` for another version, and the code of the first field that holds an impossible value.
+pub fn decode(bytes: &[u8]) -> Result<Record, Rejection> {
+    if bytes.len() > RECORD_BYTES_MAX {
+        let detail = format!("{} bytes, at most {RECORD_BYTES_MAX} are allowed", bytes.len());
+        return Err(Rejection::new(ReasonCode::TooLarge, detail));
+    }
+    let outline = Outline::read(bytes).ok_or_else(|| Rejection::new(ReasonCode::Decode, "not a protobuf message"))?;
+    if outline.plies > PLIES_MAX {
+        let detail = format!("{} plies, at most {PLIES_MAX} are allowed", outline.plies);
+        return Err(Rejection::new(ReasonCode::TooLarge, detail));
+    }
+    let wire = v1::GameRecord::decode(bytes).map_err(|error| Rejection::new(ReasonCode::Decode, error.to_string()))?;
+    from_wire::record(wire)
+}
+
+/// The id in these bytes, read without parsing the rest: what a verdict on an unreadable record names.
+pub fn peek_id(bytes: &[u8]) -> Option<RecordId> {
+    if bytes.len() > RECORD_BYTES_MAX {
+        return None;
+    }
+    let outline = Outline::read(bytes)?;
+    Some(RecordId {
+        lease: LeaseId::from_bytes(outline.lease?).ok()?,
+        index: outline.game_index,
+    })
+}

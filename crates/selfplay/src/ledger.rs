@@ -1,0 +1,108 @@
+//! Turns what was played into what is recorded: search blocks and records. Decides nothing.
+
+use tengen_games::{Action, Fingerprint, Game, Outcome, State};
+use tengen_records::{ModelIndex, NET_POLICY_TOP_MAX, PlyRecord, Precision, Record, RecordId, SearchBlock};
+use tengen_search::{RootStats, Wdl, kl, policy_target};
+
+use crate::order::{GameOrder, Plan};
+use crate::seed::game_seed;
+
+/// What a finished search says, as recorded.
+pub(crate) fn search_block(stats: &RootStats, weight: f32, temperature: f32) -> SearchBlock {
+    let policy_target = policy_target(stats);
+    let visits = stats
+        .children
+        .iter()
+        .filter(|child| child.visits > 0)
+        .map(|child| (child.action, child.visits));
+    let mut top: Vec<(Action, f32)> = stats.children.iter().map(|child| (child.action, child.prior)).collect();
+    top.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    top.truncate(NET_POLICY_TOP_MAX);
+    SearchBlock {
+        visits: visits.collect(),
+        weight,
+        root_wdl: probabilities(stats.root_wdl),
+        net_wdl: probabilities(stats.net_wdl),
+        net_policy_top: top,
+        prior_kl: prior_kl(stats, &policy_target),
+        policy_target,
+        visits_total: stats.visits_total,
+        visits_reused: stats.visits_reused,
+        temperature,
+        precision: Precision::Fp32,
+        symmetry: 0,
+    }
+}
+
+/// Means carry rounding: a record's probabilities are never a hair outside [0, 1].
+fn probabilities(wdl: Wdl) -> [f32; 3] {
+    [wdl.win, wdl.draw, wdl.loss].map(|probability| probability.clamp(0.0, 1.0))
+}
+
+/// Divergence of the target from the priors. Noise can lead a search to an action whose prior underflowed to nothing;
+/// the smallest number stands for it, so that the divergence stays finite.
+fn prior_kl(stats: &RootStats, policy_target: &[(Action, f32)]) -> f32 {
+    let prior_of = |&(action, _): &(Action, f32)| {
+        let child = stats.children.binary_search_by_key(&action, |child| child.action);
+        child.map_or(0.0, |at| stats.children[at].prior).max(f32::MIN_POSITIVE)
+    };
+    let target: Vec<f32> = policy_target.iter().map(|&(_, probability)| probability).collect();
+    let priors: Vec<f32> = policy_target.iter().map(prior_of).collect();
+    kl(&target, &priors)
+}
+
+/// A finished game of a lease.
+pub(crate) struct Finished<'a, G: Game> {
+    pub(crate) game: &'a G,
+    pub(crate) rules: Fingerprint,
+    pub(crate) order: &'a GameOrder,
+    pub(crate) opening: Vec<Action>,
+    pub(crate) plies: Vec<PlyRecord>,
+    pub(crate) last: &'a G::State,
+    pub(crate) outcome: Outcome,
+    pub(crate) started_unix_ms: i64,
+    pub(crate) ended_unix_ms: i64,
+}
+
+impl<G: Game> Finished<'_, G> {
+    /// The record of the game.
+    pub(crate) fn record(self) -> Record {
+        let lease = &self.order.lease;
+        let order = lease.order();
+        Record {
+            id: RecordId {
+                lease: lease.id(),
+                index: self.order.index,
+            },
+            run_id: lease.run().clone(),
+            game_id: self.game.spec().id.clone(),
+            rules_fingerprint: self.rules,
+            kind: order.plan.kind(),
+            models: order.models.clone(),
+            seat_models: seat_models(self.order),
+            settings_revision: order.settings_revision,
+            seed: game_seed(order.seed, self.order.index),
+            opening: self.opening,
+            plies: self.plies,
+            outcome: self.outcome,
+            roles: self.last.roles(),
+            created_unix_ms: self.ended_unix_ms,
+            duration_ms: u32::try_from((self.ended_unix_ms - self.started_unix_ms).max(0)).unwrap_or(u32::MAX),
+            match_pair: match &order.plan {
+                Plan::SelfPlay { .. } => 0,
+                Plan::Match { games } => games[self.order.index as usize].pair,
+            },
+        }
+    }
+}
+
+/// The model in seat 0 and in seat 1.
+pub(crate) fn seat_models(order: &GameOrder) -> [ModelIndex; 2] {
+    match &order.lease.order().plan {
+        Plan::SelfPlay { .. } => [ModelIndex(0); 2],
+        Plan::Match { games } => {
+            let first = games[order.index as usize].seat0_model as u8;
+            [ModelIndex(first), ModelIndex(1 - first)]
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The driver of many games: self-play, matches and duels.
+//!
+//! One [`Driver`] plays many games on **one thread**: every tick it gathers leaves from all of them, evaluates one batch
+//! a model, and gives the answers back. A game's choices depend on its own seed alone, never on which games share its
+//! batches, so any split over drivers, threads and machines plays the same games.
+//!
+//! Deliberately absent: threads of self-play, sockets and files (the actor has them), rules (`tengen-games`), the search
+//! itself (`tengen-search`) and checks of finished records (`tengen-records`).
+
+pub mod driver;
+pub mod duel;
+pub mod evaluator;
+mod flight;
+mod ledger;
+pub mod model;
+pub mod offline;
+pub mod order;
+mod pool;
+pub mod seed;
+pub mod wire;
+
+pub use driver::{Counters, Driver, DriverError, DriverOptions, PlayError, StartError, Unfinished};
+pub use evaluator::{EvaluateError, Evaluator, SessionEvaluator};
+pub use model::ModelBytes;
+pub use order::{GameOrder, Lease, LeaseError, MatchGame, Order, Plan};

@@ -1,0 +1,163 @@
+//! What to play: a lease's order in typed form, and one game of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tengen_games::Action;
+use tengen_records::{Kind, LeaseId, ModelId, RunId};
+use tengen_search::Settings;
+
+use crate::model::ModelBytes;
+
+/// A work order as the coordinator gave it, parsed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Order {
+    /// The lease it belongs to.
+    pub lease: LeaseId,
+    /// Models in the order that records point into: self-play names one; a match names candidate, then champion.
+    pub models: Vec<ModelId>,
+    /// How to search.
+    pub settings: Settings,
+    /// Revision of the run's settings.
+    pub settings_revision: u32,
+    /// Seed that every game's own seed derives from.
+    pub seed: u64,
+    /// The games.
+    pub plan: Plan,
+}
+
+/// The games of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// Games for the window.
+    SelfPlay {
+        /// How many; their indexes are `0..games`.
+        games: u32,
+        /// Each begins with 0 to this many uniformly random plies.
+        random_plies_max: u32,
+    },
+    /// Games of a gate; a game's place in the list is its index.
+    Match {
+        /// The games.
+        games: Vec<MatchGame>,
+    },
+}
+
+/// One game of a gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatchGame {
+    /// Pair within the match; two games share one pair.
+    pub pair: u32,
+    /// Opening plies.
+    pub opening: Vec<Action>,
+    /// Plies after the opening that are sampled from the search at temperature 1.
+    pub sampled_plies: u32,
+    /// Index of the model in seat 0 (0 or 1); the other one takes seat 1.
+    pub seat0_model: usize,
+}
+
+impl Plan {
+    /// What its records are for.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Plan::SelfPlay { .. } => Kind::SelfPlay,
+            Plan::Match { .. } => Kind::Match,
+        }
+    }
+
+    /// How many games it has.
+    pub fn games(&self) -> u32 {
+        match self {
+            Plan::SelfPlay { games, .. } => *games,
+            Plan::Match { games } => games.len() as u32,
+        }
+    }
+
+    /// How many models it plays with.
+    pub fn models(&self) -> usize {
+        match self {
+            Plan::SelfPlay { .. } => 1,
+            Plan::Match { .. } => 2,
+        }
+    }
+}
+
+/// Models and order do not belong together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("lease {lease} names models {named:?} but was given {given:?}")]
+pub struct LeaseError {
+    /// The lease.
+    pub lease: LeaseId,
+    /// Models of the order.
+    pub named: Vec<ModelId>,
+    /// Models that were given.
+    pub given: Vec<ModelId>,
+}
+
+/// An order with everything needed to play it. Shared by its games.
+#[derive(Debug)]
+pub struct Lease {
+    run: RunId,
+    order: Order,
+    models: Vec<Arc<ModelBytes>>,
+    cancelled: AtomicBool,
+}
+
+impl Lease {
+    /// The order of `run` with its models, which must be those it names, in its order.
+    pub fn new(run: RunId, order: Order, models: Vec<Arc<ModelBytes>>) -> Result<Arc<Lease>, LeaseError> {
+        let given: Vec<ModelId> = models.iter().map(|model| model.id()).collect();
+        if given != order.models || given.len() != order.plan.models() {
+            return Err(LeaseError {
+                lease: order.lease,
+                named: order.models,
+                given,
+            });
+        }
+        Ok(Arc::new(Lease {
+            run,
+            order,
+            models,
+            cancelled: AtomicBool::new(false),
+        }))
+    }
+
+    /// Its id.
+    pub fn id(&self) -> LeaseId {
+        self.order.lease
+    }
+
+    /// The run it is for.
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// The order.
+    pub fn order(&self) -> &Order {
+        &self.order
+    }
+
+    /// Says that nobody wants the rest of its games. Whoever plays them gives them up at the next look.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nobody wants the rest of its games.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Its models, in the order's order.
+    pub fn models(&self) -> &[Arc<ModelBytes>] {
+        &self.models
+    }
+}
+
+/// One game to play.
+#[derive(Clone, Debug)]
+pub struct GameOrder {
+    /// The lease it belongs to.
+    pub lease: Arc<Lease>,
+    /// Its index there, below `lease.order().plan.games()`.
+    pub index: u32,
+}

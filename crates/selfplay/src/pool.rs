@@ -1,0 +1,171 @@
+//! Many flights on one thread, their leaves evaluated together: the one place where batches are made.
+
+use std::sync::Arc;
+
+use tengen_games::{Game, Outcome, State};
+use tengen_inference::Outputs;
+use tengen_search::Evaluation;
+
+use crate::driver::{Counters, DriverError, DriverOptions};
+use crate::evaluator::{EvaluateError, Evaluator};
+use crate::flight::{Flight, Step};
+use crate::model::ModelBytes;
+
+/// A flight with the models it plays with and whatever its owner wants to know it by.
+pub(crate) struct Entry<G: Game, T> {
+    /// The owner's note.
+    pub(crate) tag: T,
+    /// The models that the flight's indexes point into.
+    pub(crate) models: Vec<Arc<ModelBytes>>,
+    /// The game.
+    pub(crate) flight: Flight<G>,
+}
+
+/// Flights that share their batches.
+pub(crate) struct Pool<G: Game, E, T> {
+    planes_len: usize,
+    actions: usize,
+    evaluator: E,
+    options: DriverOptions,
+    entries: Vec<Entry<G, T>>,
+    counters: Counters,
+    planes: Vec<u8>,
+    outputs: Outputs,
+}
+
+/// The leaves of one tick that one model evaluates: (entry, leaf) in order.
+struct Batch {
+    model: Arc<ModelBytes>,
+    leaves: Vec<(usize, usize)>,
+}
+
+impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
+    pub(crate) fn new(game: &G, evaluator: E, options: DriverOptions) -> Self {
+        Pool {
+            planes_len: game.spec().planes_len(),
+            actions: game.spec().actions.len(),
+            evaluator,
+            options,
+            entries: Vec::new(),
+            counters: Counters::default(),
+            planes: Vec::new(),
+            outputs: Outputs::default(),
+        }
+    }
+
+    pub(crate) fn evaluator(&self) -> &E {
+        &self.evaluator
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry<G, T>] {
+        &self.entries
+    }
+
+    /// Games that may still be pushed.
+    pub(crate) fn free(&self) -> usize {
+        self.options.games.saturating_sub(self.entries.len())
+    }
+
+    pub(crate) fn push(&mut self, entry: Entry<G, T>) {
+        self.entries.push(entry);
+    }
+
+    /// Takes out every flight for which `leave` holds, unfinished.
+    pub(crate) fn take_out(&mut self, leave: impl FnMut(&mut Entry<G, T>) -> bool) -> Vec<Entry<G, T>> {
+        self.entries.extract_if(.., leave).collect()
+    }
+
+    /// One round: every flight plays on to its next leaves, the leaves are evaluated, the answers backed up. Finished
+    /// flights leave the pool through `finished`.
+    pub(crate) fn tick(&mut self, mut finished: impl FnMut(Entry<G, T>, Outcome)) -> Result<(), DriverError> {
+        let mut at = 0;
+        while at < self.entries.len() {
+            let entry = &mut self.entries[at];
+            let plies = entry.flight.plies().len();
+            let step = entry.flight.step(self.options.leaves_per_game)?;
+            self.counters.plies += (entry.flight.plies().len() - plies) as u64;
+            match step {
+                Step::Waiting => at += 1,
+                Step::Over(outcome) => {
+                    self.counters.games += 1;
+                    finished(self.entries.swap_remove(at), outcome);
+                }
+            }
+        }
+        for batch in self.batches() {
+            for leaves in batch.leaves.chunks(self.options.batch_max) {
+                self.evaluate(&batch.model, leaves)?;
+            }
+        }
+        for entry in &mut self.entries {
+            entry.flight.leaves_applied();
+        }
+        Ok(())
+    }
+
+    fn batches(&self) -> Vec<Batch> {
+        let mut batches: Vec<Batch> = Vec::new();
+        for (index, entry) in self.entries.iter().enumerate() {
+            let Some(model) = entry.flight.model() else { continue };
+            let model = &entry.models[model.index()];
+            let leaves = (0..entry.flight.leaves().len()).map(|leaf| (index, leaf));
+            match batches.iter_mut().find(|batch| batch.model.id() == model.id()) {
+                Some(batch) => batch.leaves.extend(leaves),
+                None => batches.push(Batch {
+                    model: Arc::clone(model),
+                    leaves: leaves.collect(),
+                }),
+            }
+        }
+        batches
+    }
+
+    /// Evaluates `leaves`, at most `batch_max` of them, and backs the answers up.
+    fn evaluate(&mut self, model: &Arc<ModelBytes>, leaves: &[(usize, usize)]) -> Result<(), DriverError> {
+        let n = leaves.len();
+        self.planes.resize(n * self.planes_len, 0);
+        for (&(entry, leaf), planes) in leaves.iter().zip(self.planes.chunks_exact_mut(self.planes_len)) {
+            self.entries[entry].flight.leaves()[leaf].state.planes(planes);
+        }
+        self.evaluator.evaluate(model, &self.planes, n, &mut self.outputs)?;
+        check(model, &self.outputs, n, self.actions)?;
+        let answers = self
+            .outputs
+            .policy
+            .chunks_exact(self.actions)
+            .zip(self.outputs.wdl.chunks_exact(3));
+        for (&(entry, leaf), (policy_logits, wdl)) in leaves.iter().zip(answers) {
+            let wdl_logits = [wdl[0], wdl[1], wdl[2]];
+            self.entries[entry].flight.apply(
+                leaf,
+                &Evaluation {
+                    policy_logits,
+                    wdl_logits,
+                },
+            )?;
+        }
+        self.counters.evaluations += n as u64;
+        self.counters.batches += 1;
+        Ok(())
+    }
+}
+
+/// A network of another game must not reach a tree. (That logits are finite, session and tree check themselves.)
+fn check(model: &Arc<ModelBytes>, outputs: &Outputs, n: usize, actions: usize) -> Result<(), EvaluateError> {
+    let (policy, wdl) = (&outputs.policy, &outputs.wdl);
+    if policy.len() != n * actions || wdl.len() != n * 3 {
+        let (policy, wdl) = (policy.len(), wdl.len());
+        return Err(EvaluateError::Shape {
+            model: model.id(),
+            policy,
+            wdl,
+            positions: n,
+            actions,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! The one retry policy of the house: exponential with jitter, bounded.
+
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+
+/// First wait.
+const DELAY_MIN: Duration = Duration::from_millis(100);
+/// Longest wait between tries.
+const DELAY_MAX: Duration = Duration::from_secs(5);
+
+/// An endless series of waits: 0.1 s doubling up to 5 s, each with jitter. Build a new one after every success.
+#[derive(Debug)]
+pub struct Backoff(ExponentialBackoff);
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Backoff(
+            ExponentialBuilder::default()
+                .with_min_delay(DELAY_MIN)
+                .with_max_delay(DELAY_MAX)
+                .with_jitter()
+                .without_max_times()
+                .build(),
+        )
+    }
+}
+
+impl Backoff {
+    /// How long to wait before the next try.
+    pub fn next_delay(&mut self) -> Duration {
+        self.0.next().unwrap_or(DELAY_MAX)
+    }
+
+    /// Waits before the next try, or returns `false` at once when `stop` is cancelled.
+    pub async fn wait(&mut self, stop: &tokio_util::sync::CancellationToken) -> bool {
+        let delay = self.next_delay();
+        tokio::select! {
+            () = stop.cancelled() => false,
+            () = tokio::time::sleep(delay) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_and_stay_bounded() {
+        let mut backoff = Backoff::default();
+        let delays: Vec<Duration> = (0..20).map(|_| backoff.next_delay()).collect();
+        assert!(delays[0] < Duration::from_millis(250), "{delays:?}");
+        assert!(delays.iter().all(|&delay| delay <= DELAY_MAX * 2), "{delays:?}");
+        assert!(delays[19] >= DELAY_MAX, "{delays:?}");
+    }
+}

@@ -1,0 +1,73 @@
+//! The one way to write a file that must be whole after any crash: temp, fsync, rename, fsync of the folder.
+//!
+//! Nothing else in the house may write a file in place.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A file could not be written durably.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to write {path}: {source}", path = path.display())]
+pub struct WriteError {
+    /// Where it should have gone.
+    pub path: PathBuf,
+    /// What the system said.
+    #[source]
+    pub source: io::Error,
+}
+
+/// Writes `bytes` to `path` so that after a crash the file is either as it was before or whole, and durable once this
+/// returns. The folder is created when it is missing.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    write_atomic_with(path, |file| file.write_all(bytes))
+}
+
+/// Like [`write_atomic`], for content that is produced by a function writing into the temporary file.
+pub fn write_atomic_with(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), WriteError> {
+    let wrapped = |source| WriteError { path: path.to_path_buf(), source };
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    std::fs::create_dir_all(folder).map_err(wrapped)?;
+    let mut temporary = tempfile::Builder::new().prefix(".writing-").tempfile_in(folder).map_err(wrapped)?;
+    fill(temporary.as_file_mut()).map_err(wrapped)?;
+    temporary.as_file().sync_all().map_err(wrapped)?;
+    temporary.persist(path).map_err(|error| wrapped(error.error))?;
+    sync_folder(folder).map_err(wrapped)
+}
+
+/// Makes the folder's own entries durable (a rename or a removal is one).
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_is_left_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("deep/er/file");
+        write_atomic(&path, b"old").unwrap();
+        write_atomic(&path, b"new").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_failed_write_leaves_the_old_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        write_atomic(&path, b"old").unwrap();
+        let failed = write_atomic_with(&path, |file| {
+            file.write_all(b"ne")?;
+            Err(io::Error::other("no space"))
+        });
+        assert!(failed.unwrap_err().to_string().contains("no space"));
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,17 @@
+//! What every process of the house needs and none of them should write twice: the run's configuration, logging,
+//! shutdown, back-off, durable file writes, the lock of a data folder and the health probe.
+//!
+//! **This crate knows no game, no record and no service of ours**: it is the kit, not the work.
+
+pub mod args;
+pub mod backoff;
+pub mod channel;
+pub mod files;
+pub mod health;
+pub mod lock;
+pub mod run_config;
+pub mod shutdown;
+pub mod telemetry;
+
+/// The version of this build, as every process reports it.
+pub const BUILD: &str = env!("CARGO_PKG_VERSION");

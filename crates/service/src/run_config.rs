@@ -1,0 +1,415 @@
+//! A run's configuration: the file in `runs/`, checked and typed.
+//!
+//! `[run]` and `[network]` are fixed once a run exists; every other section may change between starts. The file is read
+//! through the `config` crate, so `TENGEN_LEARNER__BATCH=128` in the environment overrides `[learner] batch`.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// The configuration cannot be used. Lists every fault found, not only the first.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read or does not have the right keys.
+    #[error("failed to read the run's configuration {origin}: {reason}")]
+    Read {
+        /// File or other origin.
+        origin: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Values make no sense.
+    #[error("the run's configuration {origin} has faults:\n  {}", faults.join("\n  "))]
+    Faults {
+        /// File or other origin.
+        origin: String,
+        /// One sentence each, with key and value.
+        faults: Vec<String>,
+    },
+}
+
+/// Everything a run is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunConfig {
+    /// What the run is; fixed once it exists.
+    pub run: RunSection,
+    /// Shape of the network; fixed once the run exists.
+    pub network: tengen_network::Config,
+    /// Constants of the search. `simulations` comes from the schedule and from `[gate]`.
+    #[serde(default)]
+    pub search: tengen_search::Settings,
+    /// The schedule, ascending by `from_iteration`, beginning at 0.
+    pub schedule: Vec<ScheduleRow>,
+    /// How self-play games begin.
+    #[serde(default)]
+    pub selfplay: SelfPlaySection,
+    /// What a candidate must pass.
+    #[serde(default)]
+    pub gate: GateSection,
+    /// The window.
+    #[serde(default)]
+    pub replay: ReplaySection,
+    /// How the network is trained.
+    #[serde(default)]
+    pub learner: LearnerSection,
+    /// How an actor plays.
+    #[serde(default)]
+    pub actor: ActorSection,
+    /// How `tengen up` divides this machine.
+    #[serde(default)]
+    pub cpu: CpuSection,
+}
+
+/// `[run]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunSection {
+    /// Name of the run: letters, digits, `-`, `_`, `.`.
+    pub name: String,
+    /// The game with its parameters, for example `caro5?size=9`.
+    pub game: String,
+    /// Seed from which every other seed of the run derives.
+    #[serde(default = "one")]
+    pub seed: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// `[[schedule]]`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleRow {
+    /// First iteration the row is for.
+    pub from_iteration: u32,
+    /// New self-play games that end an iteration.
+    pub games: u32,
+    /// Root visits of each search in self-play.
+    pub simulations: u32,
+}
+
+/// `[selfplay]`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SelfPlaySection {
+    /// Each game begins with 0 to this many uniformly random plies (`randmoves`); they are not trained on.
+    pub random_plies_max: u32,
+}
+
+/// `[gate]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GateSection {
+    /// `none` promotes every candidate; `fixed` plays a match.
+    pub kind: GateKind,
+    /// Match games; pairs of two share an opening.
+    pub games: u32,
+    /// Score the candidate needs, in (0, 1]. 0.55 is AlphaGo Zero's.
+    pub threshold: f32,
+    /// The score must be greater than the threshold, not equal to it.
+    pub strict: bool,
+    /// Root visits of each search in matches; 0 means as in self-play.
+    pub simulations: u32,
+    /// Greatest share of the leases that matches take while self-play wants work, in (0, 1].
+    pub gate_share: f32,
+    /// A candidate is cut every so many iterations.
+    pub candidate_every: u32,
+}
+
+impl Default for GateSection {
+    fn default() -> Self {
+        GateSection {
+            kind: GateKind::Fixed,
+            games: 200,
+            threshold: 0.55,
+            strict: false,
+            simulations: 0,
+            gate_share: 0.5,
+            candidate_every: 1,
+        }
+    }
+}
+
+/// Kinds of gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GateKind {
+    /// Every candidate is promoted.
+    None,
+    /// A match of fixed length against the champion.
+    Fixed,
+}
+
+/// `[replay]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReplaySection {
+    /// The window holds the newest so many positions.
+    pub capacity_positions: u64,
+}
+
+impl Default for ReplaySection {
+    fn default() -> Self {
+        ReplaySection { capacity_positions: 500_000 }
+    }
+}
+
+/// `[learner]`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LearnerSection {
+    /// Positions in one step.
+    pub batch: u32,
+    /// Learning rate of SGD.
+    pub learning_rate: f64,
+    /// Momentum of SGD.
+    pub momentum: f64,
+    /// L2 penalty on the weights of convolutions and linear layers. 1e-4 is AlphaZero's.
+    pub weight_decay: f64,
+    /// Weight of the value loss beside the policy loss.
+    pub value_loss_weight: f64,
+    /// How often each position may be trained on, on average.
+    pub samples_per_position: f64,
+    /// No step before the window holds this many positions.
+    pub window_min_positions: u64,
+    /// Steps between checkpoints.
+    pub checkpoint_every_steps: u64,
+    /// Share of the games kept out of training.
+    pub validation_share: f64,
+    /// `auto`, `cpu` or `cuda:N`.
+    pub device: String,
+}
+
+impl Default for LearnerSection {
+    fn default() -> Self {
+        LearnerSection {
+            batch: 256,
+            learning_rate: 0.02,
+            momentum: 0.9,
+            weight_decay: 1e-4,
+            value_loss_weight: 1.0,
+            samples_per_position: 4.0,
+            window_min_positions: 2_000,
+            checkpoint_every_steps: 500,
+            validation_share: 0.0,
+            device: "auto".to_owned(),
+        }
+    }
+}
+
+/// `[actor]`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ActorSection {
+    /// Games at once in one actor (the environments of other systems).
+    pub games: u32,
+    /// Most positions in one evaluation.
+    pub batch_max: u32,
+    /// `auto`, `cpu` or `cuda:N`.
+    pub device: String,
+}
+
+impl Default for ActorSection {
+    fn default() -> Self {
+        ActorSection { games: 64, batch_max: 64, device: "auto".to_owned() }
+    }
+}
+
+/// `[cpu]`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CpuSection {
+    /// Threads of the learner's tensor library; 0 means a quarter of the cores, at least one.
+    pub learner_threads: u32,
+    /// Threads of self-play over all local actors; 0 means the cores that the learner leaves, at least one.
+    pub actor_threads: u32,
+}
+
+impl CpuSection {
+    /// Threads for the learner and for all actors together on a machine of `cores`.
+    pub fn divide(&self, cores: u32) -> (u32, u32) {
+        let learner = if self.learner_threads == 0 { (cores / 4).max(1) } else { self.learner_threads };
+        let actors =
+            if self.actor_threads == 0 { cores.saturating_sub(learner).max(1) } else { self.actor_threads };
+        (learner, actors)
+    }
+}
+
+impl RunConfig {
+    /// Reads and checks a run file, with overrides from the environment.
+    pub fn load(path: &Path) -> Result<RunConfig, ConfigError> {
+        let origin = path.display().to_string();
+        let source = config::File::from(path).format(config::FileFormat::Toml).required(true);
+        let environment =
+            config::Environment::with_prefix("TENGEN").prefix_separator("_").separator("__").try_parsing(true);
+        RunConfig::read(&origin, config::Config::builder().add_source(source).add_source(environment))
+    }
+
+    /// Reads and checks a configuration from TOML text.
+    pub fn from_toml(text: &str) -> Result<RunConfig, ConfigError> {
+        let source = config::File::from_str(text, config::FileFormat::Toml);
+        RunConfig::read("text", config::Config::builder().add_source(source))
+    }
+
+    fn read(
+        origin: &str,
+        builder: config::ConfigBuilder<config::builder::DefaultState>,
+    ) -> Result<RunConfig, ConfigError> {
+        let unreadable =
+            |error: config::ConfigError| ConfigError::Read { origin: origin.to_owned(), reason: error.to_string() };
+        let values = builder.build().map_err(unreadable)?;
+        let has_simulations = values.get::<config::Value>("search.simulations").is_ok();
+        let config: RunConfig = values.try_deserialize().map_err(unreadable)?;
+        let mut faults = config.faults();
+        if has_simulations {
+            faults.push("search.simulations: set it in [[schedule]] and [gate]".to_owned());
+        }
+        if faults.is_empty() { Ok(config) } else { Err(ConfigError::Faults { origin: origin.to_owned(), faults }) }
+    }
+
+    /// The whole configuration as TOML that [`RunConfig::from_toml`] reads back.
+    pub fn to_toml(&self) -> String {
+        let mut table = toml::Table::try_from(self).expect("a run configuration is tables of plain values");
+        if let Some(toml::Value::Table(search)) = table.get_mut("search") {
+            search.remove("simulations");
+        }
+        table.to_string()
+    }
+
+    /// The schedule's row for `iteration`.
+    pub fn row(&self, iteration: u32) -> ScheduleRow {
+        let row = self.schedule.iter().rev().find(|row| row.from_iteration <= iteration);
+        *row.expect("a checked schedule begins at iteration 0")
+    }
+
+    fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut need = |holds: bool, fault: String| {
+            if !holds {
+                faults.push(fault);
+            }
+        };
+        let name = &self.run.name;
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        need(
+            !name.is_empty() && name.len() <= 64 && name.chars().all(plain) && !name.starts_with('.'),
+            format!("run.name: {name:?} must be 1 to 64 letters, digits, `-`, `_` or `.`"),
+        );
+        need(
+            self.schedule.first().is_some_and(|row| row.from_iteration == 0),
+            "schedule: the first row must have from_iteration = 0".to_owned(),
+        );
+        need(
+            self.schedule.windows(2).all(|rows| rows[0].from_iteration < rows[1].from_iteration),
+            "schedule: from_iteration must ascend".to_owned(),
+        );
+        for row in &self.schedule {
+            need(row.games >= 1, format!("schedule: games is {} from iteration {}", row.games, row.from_iteration));
+            need(
+                (2..=100_000).contains(&row.simulations),
+                format!("schedule: simulations is {}, must be 2 to 100000", row.simulations),
+            );
+        }
+        let gate = &self.gate;
+        need(gate.games >= 2 && gate.games.is_multiple_of(2), format!("gate.games: {} must be even and positive", gate.games));
+        need(in_unit(gate.threshold), format!("gate.threshold: {} must be in (0, 1]", gate.threshold));
+        need(in_unit(gate.gate_share), format!("gate.gate_share: {} must be in (0, 1]", gate.gate_share));
+        need(gate.candidate_every >= 1, "gate.candidate_every: must be at least 1".to_owned());
+        need(self.replay.capacity_positions >= 1, "replay.capacity_positions: must be at least 1".to_owned());
+        need((1..=65_536).contains(&self.actor.games), format!("actor.games: {} must be 1 to 65536", self.actor.games));
+        need(
+            (1..=4_096).contains(&self.actor.batch_max),
+            format!("actor.batch_max: {} must be 1 to 4096", self.actor.batch_max),
+        );
+        faults.extend(self.learner.faults());
+        if let Err(error) = self.search.validate() {
+            faults.extend(error.faults.into_iter().map(|fault| format!("search.{fault}")));
+        }
+        faults
+    }
+}
+
+impl LearnerSection {
+    fn faults(&self) -> Vec<String> {
+        let checks = [
+            ((1..=65_536).contains(&self.batch), "batch", "must be 1 to 65536"),
+            (self.learning_rate > 0.0 && self.learning_rate <= 10.0, "learning_rate", "must be in (0, 10]"),
+            ((0.0..1.0).contains(&self.momentum), "momentum", "must be in [0, 1)"),
+            ((0.0..1.0).contains(&self.weight_decay), "weight_decay", "must be in [0, 1)"),
+            ((0.0..=100.0).contains(&self.value_loss_weight), "value_loss_weight", "must be in [0, 100]"),
+            (
+                self.samples_per_position > 0.0 && self.samples_per_position <= 1000.0,
+                "samples_per_position",
+                "must be in (0, 1000]",
+            ),
+            (self.checkpoint_every_steps >= 1, "checkpoint_every_steps", "must be at least 1"),
+            ((0.0..0.9).contains(&self.validation_share), "validation_share", "must be in [0, 0.9)"),
+        ];
+        let bad = checks.into_iter().filter(|(holds, _, _)| !holds);
+        bad.map(|(_, key, rule)| format!("learner.{key}: {rule}")).collect()
+    }
+}
+
+fn in_unit(share: f32) -> bool {
+    share > 0.0 && share <= 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: &str = r#"
+        [run]
+        name = "small"
+        game = "tic-tac-toe"
+        [network]
+        blocks = 1
+        channels = 16
+        [[schedule]]
+        from_iteration = 0
+        games = 10
+        simulations = 16
+        [[schedule]]
+        from_iteration = 3
+        games = 20
+        simulations = 32
+    "#;
+
+    #[test]
+    fn defaults_fill_what_a_file_leaves_out_and_text_round_trips() {
+        let config = RunConfig::from_toml(SMALL).unwrap();
+        assert_eq!(config.run.seed, 1);
+        assert_eq!(config.replay.capacity_positions, 500_000);
+        assert_eq!(RunConfig::from_toml(&config.to_toml()).unwrap(), config);
+    }
+
+    #[test]
+    fn the_schedule_row_is_the_last_that_has_begun() {
+        let config = RunConfig::from_toml(SMALL).unwrap();
+        assert_eq!([0, 2, 3, 99].map(|iteration| config.row(iteration).games), [10, 10, 20, 20]);
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_by_name() {
+        let error = RunConfig::from_toml(&format!("{SMALL}\n[gate]\nthreshhold = 0.6")).unwrap_err();
+        assert!(error.to_string().contains("threshhold"), "{error}");
+    }
+
+    #[test]
+    fn every_fault_is_listed() {
+        let text = format!("{SMALL}\n[gate]\ngames = 3\nthreshold = 1.5\n[search]\nsimulations = 5");
+        let error = RunConfig::from_toml(&text).unwrap_err().to_string();
+        for key in ["gate.games", "gate.threshold", "search.simulations"] {
+            assert!(error.contains(key), "{key} in {error}");
+        }
+    }
+
+    #[test]
+    fn cores_are_divided_between_learner_and_actors() {
+        let auto = CpuSection::default();
+        assert_eq!([1, 2, 8, 16].map(|cores| auto.divide(cores)), [(1, 1), (1, 1), (2, 6), (4, 12)]);
+        assert_eq!(CpuSection { learner_threads: 1, actor_threads: 2 }.divide(2), (1, 2));
+    }
+}

@@ -1,0 +1,466 @@
+//! Checkpoints: everything that training needs to go on exactly where it was, in one file that is whole or absent.
+//!
+//! A checkpoint is a safetensors file: the tensors (weights, momentum, batch-norm statistics) as they are, and beside
+//! them the [`TrainingState`] as JSON and a hash over both. There is no generator state to save: the batch of a step is
+//! drawn from (seed, step) alone, so the step **is** the sampler's cursor.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use tch::TchError;
+use tengen_service::files::{self, WriteError};
+
+use crate::parameters::{Parameters, read_values, write_values};
+
+/// Version of the file's meaning; readers refuse what they do not know.
+const VERSION: u32 = 1;
+/// How many checkpoints stay: the newest, and one to fall back on.
+const KEPT: usize = 2;
+const STATE_KEY: &str = "tengen";
+const DIGEST_KEY: &str = "blake3";
+const PREFIX: &str = "checkpoint-";
+const SUFFIX: &str = ".safetensors";
+
+/// A checkpoint could not be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// The file could not be written durably.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// The folder or a file in it could not be read.
+    #[error("failed to read {path}: {source}", path = path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is not a whole checkpoint that this build understands.
+    #[error("{path} is not a usable checkpoint: {reason}", path = path.display())]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There are checkpoints but none can be used; beginning anew in silence would throw training away.
+    #[error(
+        "none of the {count} checkpoints in {folder} can be used (newest: {newest}); move them away to begin anew",
+        folder = folder.display()
+    )]
+    AllDamaged {
+        /// Where.
+        folder: PathBuf,
+        /// How many.
+        count: usize,
+        /// Why the newest cannot be used.
+        newest: String,
+    },
+    /// The tensors could not be copied.
+    #[error("failed to copy tensor {name}: {source}")]
+    Tensor {
+        /// Which.
+        name: String,
+        /// What libtorch said.
+        #[source]
+        source: TchError,
+    },
+}
+
+/// What is saved beside the tensors.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingState {
+    /// The run it belongs to.
+    pub run_id: String,
+    /// Canonical game id.
+    pub game: String,
+    /// Rules fingerprint, hexadecimal.
+    pub rules_fingerprint: String,
+    /// Feature fingerprint, hexadecimal.
+    pub feature_fingerprint: String,
+    /// Steps done. Also the sampler's cursor.
+    pub step: u64,
+    /// Seed that the batches are drawn from, with the step.
+    pub sampler_seed: u64,
+    /// Trainable positions of the run that the mirror had seen.
+    pub positions_total: u64,
+    /// Newest network of this line that the coordinator is known to have: the parent of the next one. Iteration 0 is the
+    /// random network that training began from.
+    pub published: LineModel,
+    /// The network that was cut at this step and may have reached the coordinator or not.
+    pub exported: Option<LineModel>,
+    /// Smoothed policy loss.
+    pub policy_loss: f32,
+    /// Smoothed value loss.
+    pub value_loss: f32,
+}
+
+/// A network of the line that is being trained.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LineModel {
+    /// Its iteration.
+    pub iteration: u32,
+    /// Its id, hexadecimal.
+    pub model_id: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    version: u32,
+    state: TrainingState,
+}
+
+/// A checkpoint that was read whole.
+#[derive(Debug)]
+pub struct Checkpoint {
+    /// Where it was read from.
+    pub path: PathBuf,
+    /// What was saved beside the tensors.
+    pub state: TrainingState,
+    tensors: HashMap<String, SavedTensor>,
+}
+
+#[derive(Debug)]
+struct SavedTensor {
+    shape: Vec<i64>,
+    values: Vec<f32>,
+}
+
+/// The folder that holds a run's checkpoints.
+#[derive(Clone, Debug)]
+pub struct CheckpointFolder(PathBuf);
+
+impl CheckpointFolder {
+    /// The folder at this path; it is created with the first checkpoint.
+    pub fn new(path: impl Into<PathBuf>) -> CheckpointFolder {
+        CheckpointFolder(path.into())
+    }
+
+    /// Writes a checkpoint, durable once this returns, and removes those older than the one before it.
+    pub fn save(&self, parameters: &Parameters, state: &TrainingState) -> Result<PathBuf, CheckpointError> {
+        let path = self.0.join(format!("{PREFIX}{:012}{SUFFIX}", state.step));
+        let bytes = encode(parameters, state).map_err(|reason| match reason {
+            EncodeError::Tensor { name, source } => CheckpointError::Tensor { name, source },
+            EncodeError::Format(reason) => CheckpointError::Damaged {
+                path: path.clone(),
+                reason,
+            },
+        })?;
+        files::write_atomic(&path, &bytes)?;
+        self.prune()?;
+        Ok(path)
+    }
+
+    /// The newest checkpoint that is whole, or `None` when there is none at all. A damaged one is passed over with a
+    /// warning.
+    pub fn newest(&self) -> Result<Option<Checkpoint>, CheckpointError> {
+        let paths = self.list()?;
+        let mut newest_fault = None;
+        for path in paths.iter().rev() {
+            match Checkpoint::read(path) {
+                Ok(checkpoint) => return Ok(Some(checkpoint)),
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "checkpoint passed over");
+                    newest_fault.get_or_insert(error.to_string());
+                }
+            }
+        }
+        match newest_fault {
+            None => Ok(None),
+            Some(newest) => Err(CheckpointError::AllDamaged {
+                folder: self.0.clone(),
+                count: paths.len(),
+                newest,
+            }),
+        }
+    }
+
+    /// Checkpoint files by ascending step.
+    fn list(&self) -> Result<Vec<PathBuf>, CheckpointError> {
+        let unreadable = |source| CheckpointError::Read {
+            path: self.0.clone(),
+            source,
+        };
+        let entries = match std::fs::read_dir(&self.0) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(unreadable(error)),
+        };
+        let mut paths = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(unreadable)?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if name.starts_with(PREFIX) && name.ends_with(SUFFIX) {
+                paths.push(path);
+            }
+        }
+        // Steps are padded with zeros, so the order of names is the order of steps.
+        paths.sort();
+        Ok(paths)
+    }
+
+    fn prune(&self) -> Result<(), CheckpointError> {
+        let paths = self.list()?;
+        let surplus = paths.len().saturating_sub(KEPT);
+        for path in &paths[..surplus] {
+            std::fs::remove_file(path).map_err(|source| CheckpointError::Read {
+                path: path.clone(),
+                source,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Checkpoint {
+    /// Reads and checks one file.
+    pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
+        let bytes = std::fs::read(path).map_err(|source| CheckpointError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        decode(path, &bytes).map_err(|reason| CheckpointError::Damaged {
+            path: path.to_owned(),
+            reason,
+        })
+    }
+
+    /// Copies the tensors into `parameters`, which must have exactly the same names and shapes.
+    pub fn restore(&self, parameters: &Parameters) -> Result<(), CheckpointError> {
+        let damaged = |reason: String| CheckpointError::Damaged {
+            path: self.path.clone(),
+            reason,
+        };
+        let mut count = 0;
+        for (name, tensor) in parameters.named() {
+            let saved = self
+                .tensors
+                .get(&name)
+                .ok_or_else(|| damaged(format!("tensor {name} is missing")))?;
+            if saved.shape != tensor.size() {
+                return Err(damaged(format!(
+                    "tensor {name} has shape {:?}, this run's network wants {:?}",
+                    saved.shape,
+                    tensor.size()
+                )));
+            }
+            write_values(tensor, &saved.values).map_err(|source| CheckpointError::Tensor { name, source })?;
+            count += 1;
+        }
+        if count == self.tensors.len() {
+            Ok(())
+        } else {
+            Err(damaged(format!(
+                "it holds {} tensors, this run's network has {count}",
+                self.tensors.len()
+            )))
+        }
+    }
+}
+
+enum EncodeError {
+    Tensor { name: String, source: TchError },
+    Format(String),
+}
+
+fn encode(parameters: &Parameters, state: &TrainingState) -> Result<Vec<u8>, EncodeError> {
+    let mut tensors = Vec::new();
+    for (name, tensor) in parameters.named() {
+        let values = read_values(tensor).map_err(|source| EncodeError::Tensor {
+            name: name.clone(),
+            source,
+        })?;
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let shape: Vec<usize> = tensor.size().iter().map(|&size| size as usize).collect();
+        tensors.push((name, shape, bytes));
+    }
+    tensors.sort();
+    let format = |error: &dyn std::fmt::Display| EncodeError::Format(error.to_string());
+    let header = Header {
+        version: VERSION,
+        state: state.clone(),
+    };
+    let header = serde_json::to_string(&header).map_err(|error| format(&error))?;
+    let parts = tensors
+        .iter()
+        .map(|(name, shape, bytes)| (name.as_str(), shape.as_slice(), bytes.as_slice()));
+    let digest = digest(&header, parts);
+    let mut views = Vec::new();
+    for (name, shape, bytes) in &tensors {
+        let view = TensorView::new(Dtype::F32, shape.clone(), bytes).map_err(|error| format(&error))?;
+        views.push((name.as_str(), view));
+    }
+    let metadata = HashMap::from([(STATE_KEY.to_owned(), header), (DIGEST_KEY.to_owned(), digest)]);
+    safetensors::serialize(views, &Some(metadata)).map_err(|error| format(&error))
+}
+
+fn decode(path: &Path, bytes: &[u8]) -> Result<Checkpoint, String> {
+    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
+    let texts = metadata.metadata().as_ref().ok_or("it has no metadata")?;
+    let text = |key: &str| texts.get(key).ok_or_else(|| format!("its metadata lacks {key:?}"));
+    let header_text = text(STATE_KEY)?;
+    let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
+    let mut views = file.tensors();
+    views.sort_by(|left, right| left.0.cmp(&right.0));
+    let found = digest(
+        header_text,
+        views
+            .iter()
+            .map(|(name, view)| (name.as_str(), view.shape(), view.data())),
+    );
+    if &found != text(DIGEST_KEY)? {
+        return Err(format!("its content has hash {found}, not the one written in it"));
+    }
+    let header: Header = serde_json::from_str(header_text).map_err(|error| error.to_string())?;
+    if header.version != VERSION {
+        return Err(format!("its version is {}, this build reads {VERSION}", header.version));
+    }
+    let mut tensors = HashMap::new();
+    for (name, view) in views {
+        if view.dtype() != Dtype::F32 {
+            return Err(format!("tensor {name} is not of 32-bit floats"));
+        }
+        let (words, _) = view.data().as_chunks::<4>();
+        let values = words.iter().map(|&word| f32::from_le_bytes(word)).collect();
+        let shape = view.shape().iter().map(|&size| size as i64).collect();
+        tensors.insert(name, SavedTensor { shape, values });
+    }
+    Ok(Checkpoint {
+        path: path.to_owned(),
+        state: header.state,
+        tensors,
+    })
+}
+
+/// A hash over the state and every tensor's name, shape and bytes, in the order given.
+fn digest<'a>(header: &str, tensors: impl Iterator<Item = (&'a str, &'a [usize], &'a [u8])>) -> String {
+    let mut hasher = blake3::Hasher::new();
+    let mut part = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    };
+    part(header.as_bytes());
+    for (name, shape, bytes) in tensors {
+        part(name.as_bytes());
+        part(format!("{shape:?}").as_bytes());
+        part(bytes);
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use tch::Device;
+
+    use super::*;
+    use crate::parameters::Decay;
+
+    fn state(step: u64) -> TrainingState {
+        TrainingState {
+            run_id: "test".to_owned(),
+            game: "tic-tac-toe".to_owned(),
+            rules_fingerprint: "aa".to_owned(),
+            feature_fingerprint: "bb".to_owned(),
+            step,
+            sampler_seed: 5,
+            positions_total: 1_000,
+            published: LineModel {
+                iteration: 2,
+                model_id: "cc".to_owned(),
+            },
+            exported: None,
+            policy_loss: 1.5,
+            value_loss: 0.5,
+        }
+    }
+
+    fn parameters(value: f32) -> Parameters {
+        let mut parameters = Parameters::new(Device::Cpu);
+        let _ = parameters.train("w", &[2, 1], &[value, -value], Decay::Weight).unwrap();
+        let _ = parameters.statistic("mean", &[1], &[value * 2.0]).unwrap();
+        write_values(&parameters.trained()[0].momentum, &[value * 3.0, 0.1]).unwrap();
+        parameters
+    }
+
+    fn all_values(parameters: &Parameters) -> Vec<(String, Vec<f32>)> {
+        parameters
+            .named()
+            .map(|(name, tensor)| (name, read_values(tensor).unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_saved_is_restored_exactly() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = CheckpointFolder::new(root.path().join("checkpoints"));
+        assert!(folder.newest().unwrap().is_none());
+        folder.save(&parameters(0.1), &state(7)).unwrap();
+        let checkpoint = folder.newest().unwrap().unwrap();
+        assert_eq!(checkpoint.state, state(7));
+        let fresh = parameters(9.0);
+        checkpoint.restore(&fresh).unwrap();
+        assert_eq!(all_values(&fresh), all_values(&parameters(0.1)));
+    }
+
+    #[test]
+    fn the_two_newest_are_kept() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = CheckpointFolder::new(root.path());
+        for step in [9, 10, 200] {
+            folder.save(&parameters(step as f32), &state(step)).unwrap();
+        }
+        assert_eq!(folder.list().unwrap().len(), 2);
+        assert_eq!(folder.newest().unwrap().unwrap().state.step, 200);
+    }
+
+    #[test]
+    fn a_damaged_newest_falls_back_to_the_one_before() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = CheckpointFolder::new(root.path());
+        folder.save(&parameters(1.0), &state(1)).unwrap();
+        let newest = folder.save(&parameters(2.0), &state(2)).unwrap();
+        let whole = std::fs::read(&newest).unwrap();
+        let mut flipped = whole.clone();
+        *flipped.last_mut().unwrap() ^= 1;
+        for bytes in [&whole[..whole.len() - 1], &flipped[..], &[]] {
+            files::write_atomic(&newest, bytes).unwrap();
+            assert_eq!(folder.newest().unwrap().unwrap().state.step, 1);
+        }
+    }
+
+    #[test]
+    fn when_all_are_damaged_nothing_begins_anew_in_silence() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = CheckpointFolder::new(root.path());
+        let path = folder.save(&parameters(1.0), &state(1)).unwrap();
+        files::write_atomic(&path, b"gone").unwrap();
+        let error = folder.newest().unwrap_err();
+        assert!(matches!(error, CheckpointError::AllDamaged { count: 1, .. }), "{error}");
+    }
+
+    #[test]
+    fn another_shape_or_another_set_of_tensors_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = CheckpointFolder::new(root.path());
+        folder.save(&parameters(1.0), &state(1)).unwrap();
+        let checkpoint = folder.newest().unwrap().unwrap();
+        let mut fewer = Parameters::new(Device::Cpu);
+        let _ = fewer.train("w", &[2, 1], &[0.0, 0.0], Decay::Weight).unwrap();
+        assert!(
+            checkpoint
+                .restore(&fewer)
+                .unwrap_err()
+                .to_string()
+                .contains("3 tensors")
+        );
+        let mut other = Parameters::new(Device::Cpu);
+        let _ = other.train("w", &[1, 2], &[0.0, 0.0], Decay::Weight).unwrap();
+        assert!(checkpoint.restore(&other).unwrap_err().to_string().contains("[2, 1]"));
+    }
+}

@@ -1,0 +1,99 @@
+//! The constants of training, checked, from the run's `[learner]` section.
+
+use tengen_replay::{Split, SplitError};
+use tengen_service::run_config::LearnerSection;
+
+use crate::device::{DeviceChoice, DeviceError};
+use crate::limit::StepLimit;
+use crate::optimiser::{MomentumForm, RateSchedule, ScheduleError, Sgd};
+
+/// A key of `[learner]` makes no sense.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// The learning rate.
+    #[error("learner.learning_rate: {0}")]
+    Rate(#[from] ScheduleError),
+    /// The validation share.
+    #[error("learner.validation_share: {0}")]
+    Split(#[from] SplitError),
+    /// The device.
+    #[error("learner.device: {0}")]
+    Device(#[from] DeviceError),
+}
+
+/// How a step is made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainingConfig {
+    /// The optimiser.
+    pub sgd: Sgd,
+    /// The learning rate by step.
+    pub rates: RateSchedule,
+    /// Weight of the value loss beside the policy loss.
+    pub value_loss_weight: f64,
+}
+
+/// Everything the learner is told by the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LearnerConfig {
+    /// How a step is made.
+    pub training: TrainingConfig,
+    /// How many steps the data allows.
+    pub limit: StepLimit,
+    /// Steps between checkpoints; at least 1.
+    pub checkpoint_every_steps: u64,
+    /// Which games are kept out of training.
+    pub split: Split,
+    /// Where to compute, unless the command line says otherwise.
+    pub device: DeviceChoice,
+}
+
+impl LearnerConfig {
+    /// The typed form of a section that was checked when it was read.
+    pub fn from_section(section: &LearnerSection) -> Result<LearnerConfig, ConfigError> {
+        Ok(LearnerConfig {
+            training: TrainingConfig {
+                sgd: Sgd {
+                    momentum: section.momentum,
+                    weight_decay: section.weight_decay,
+                    form: MomentumForm::Heavy,
+                    gradient_norm_max: None,
+                },
+                rates: RateSchedule::constant(section.learning_rate)?,
+                value_loss_weight: section.value_loss_weight,
+            },
+            limit: StepLimit {
+                batch: section.batch,
+                samples_per_position: section.samples_per_position,
+                window_min_positions: section.window_min_positions,
+            },
+            checkpoint_every_steps: section.checkpoint_every_steps,
+            split: Split::new(section.validation_share)?,
+            device: section.device.parse()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_a_learners_configuration() {
+        let config = LearnerConfig::from_section(&LearnerSection::default()).unwrap();
+        assert_eq!(
+            config.training.rates.at(1_000_000),
+            LearnerSection::default().learning_rate
+        );
+        assert_eq!(config.device, DeviceChoice::Auto);
+    }
+
+    #[test]
+    fn a_bad_value_names_its_key() {
+        let bad = LearnerSection {
+            device: "tpu".to_owned(),
+            ..LearnerSection::default()
+        };
+        let error = LearnerConfig::from_section(&bad).unwrap_err().to_string();
+        assert!(error.starts_with("learner.device") && error.contains("tpu"), "{error}");
+    }
+}

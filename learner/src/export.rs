@@ -1,0 +1,255 @@
+//! From a network in training to a published file: fold, write, and prove in ONNX Runtime that both compute the same.
+
+use std::collections::HashSet;
+use std::time::SystemTime;
+
+use tengen_inference::{Device, InferenceError, PARITY_TOLERANCE, Probe, Session, SessionOptions, run_probes};
+use tengen_network::{Metadata, WriteError, write_onnx};
+use tengen_records::ModelId;
+use tengen_replay::Batch;
+
+use crate::network::NetworkError;
+use crate::trainer::{SmoothedLosses, Trainer, TrainerError};
+
+/// Positions that the parity check runs on.
+pub const PARITY_POSITIONS: usize = 128;
+/// Positions that travel with the file.
+const PROBES: usize = 4;
+
+/// A network could not be exported, or its file computes something else.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// Batch norm could not be folded.
+    #[error("failed to export: {0}")]
+    Fold(#[from] NetworkError),
+    /// The learner's own forward failed.
+    #[error("failed to run the learner's own network: {0}")]
+    Forward(#[from] TrainerError),
+    /// The file could not be written.
+    #[error("failed to write ONNX: {0}")]
+    Write(#[from] WriteError),
+    /// ONNX Runtime failed, or the outputs differ.
+    #[error("the exported file failed its parity check on {positions} positions, it is not published: {source}")]
+    Parity {
+        /// Number of positions.
+        positions: usize,
+        /// What is wrong.
+        #[source]
+        source: InferenceError,
+    },
+}
+
+/// A file ready to be published.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// The ONNX file.
+    pub file: Vec<u8>,
+    /// Its id.
+    pub model_id: ModelId,
+    /// What it says about itself.
+    pub metadata: Metadata,
+    /// Greatest difference of a probability or value from the learner's own forward.
+    pub parity: f32,
+    /// A few of the checked positions.
+    pub probes: Vec<Probe>,
+}
+
+/// Exports the trainer's network as it is now and checks the file on real positions with so many threads.
+///
+/// `metadata` says which network of which run it is; what training knows (step, time, parameters) is added here.
+pub fn export(
+    trainer: &Trainer,
+    losses: SmoothedLosses,
+    metadata: Metadata,
+    positions: &Batch,
+    threads: usize,
+) -> Result<Export, ExportError> {
+    let network = trainer.network();
+    let metadata = describe(trainer, losses, metadata);
+    let file = write_onnx(network.shape(), &network.fold()?, &metadata)?;
+    let probes = distinct(trainer.probes(positions)?);
+    let parity = check(&file, &probes, threads)?;
+    let model_id = ModelId(tengen_network::model_id(&file));
+    Ok(Export {
+        file,
+        model_id,
+        metadata,
+        parity,
+        probes: spread(probes),
+    })
+}
+
+/// Greatest difference between the file in ONNX Runtime and the probes' own answers.
+fn check(file: &[u8], probes: &[Probe], threads: usize) -> Result<f32, ExportError> {
+    let options = SessionOptions {
+        device: Device::Cpu,
+        intra_threads: threads,
+        batch_max: 32,
+    };
+    let differs = |source| ExportError::Parity {
+        positions: probes.len(),
+        source,
+    };
+    let mut session = Session::load(file, &options).map_err(differs)?;
+    run_probes(&mut session, probes, PARITY_TOLERANCE).map_err(differs)
+}
+
+/// Each position once; a small window gives some of them several times.
+fn distinct(probes: Vec<Probe>) -> Vec<Probe> {
+    let mut seen = HashSet::new();
+    probes
+        .into_iter()
+        .filter(|probe| seen.insert(probe.planes.clone()))
+        .collect()
+}
+
+/// The first few; the positions were drawn at random already.
+fn spread(mut probes: Vec<Probe>) -> Vec<Probe> {
+    probes.truncate(PROBES);
+    probes
+}
+
+/// Adds what training knows: step, time, and the training parameters under keys of their own.
+fn describe(trainer: &Trainer, losses: SmoothedLosses, metadata: Metadata) -> Metadata {
+    let config = trainer.config();
+    let mut extra = metadata.extra.clone();
+    extra.extend(
+        [
+            ("train_learning_rate", trainer.rate().to_string()),
+            ("train_momentum", config.sgd.momentum.to_string()),
+            ("train_weight_decay", config.sgd.weight_decay.to_string()),
+            ("train_value_loss_weight", config.value_loss_weight.to_string()),
+            ("train_policy_loss", losses.policy.to_string()),
+            ("train_value_loss", losses.value.to_string()),
+        ]
+        .map(|(key, value)| (key.to_owned(), value)),
+    );
+    Metadata {
+        step: trainer.step(),
+        created: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        extra,
+        ..metadata
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tch::Device;
+    use tengen_games::AnyGame;
+    use tengen_network::{Config, Shape, random_weights, read_metadata, read_weights};
+
+    use super::*;
+    use crate::batches::Batches;
+    use crate::config::{LearnerConfig, TrainingConfig};
+    use crate::fixture;
+
+    fn training() -> TrainingConfig {
+        LearnerConfig::from_section(&Default::default()).unwrap().training
+    }
+
+    /// A network trained for so many steps on random games, and positions of them.
+    fn trained(game: &str, steps: u64) -> (Trainer, Batch) {
+        tch::set_num_threads(1);
+        let game = AnyGame::parse(game).unwrap();
+        let config = Config {
+            blocks: 2,
+            channels: 16,
+            value_channels: 8,
+            value_hidden: 16,
+        };
+        let shape = Shape::new(game.spec(), &config).unwrap();
+        let mut trainer = Trainer::new(&shape, &random_weights(&shape, 2), training(), Device::Cpu).unwrap();
+        let mut batches = Batches::start(&game, fixture::window(&game, 12, 5), 32, 9, 0).unwrap();
+        for _ in 0..steps {
+            trainer.train(&batches.next(steps).unwrap()).unwrap();
+        }
+        let positions = batches.positions(PARITY_POSITIONS).unwrap();
+        (trainer, positions)
+    }
+
+    fn exported(trainer: &Trainer, positions: &Batch) -> Result<Export, ExportError> {
+        tengen_inference::init(None).unwrap();
+        let metadata = Metadata {
+            run: "test".to_owned(),
+            iteration: 3,
+            ..Metadata::of_shape(trainer.network().shape())
+        };
+        export(
+            trainer,
+            SmoothedLosses {
+                policy: 1.5,
+                value: 0.5,
+            },
+            metadata,
+            positions,
+            1,
+        )
+    }
+
+    fn parity_after_training(game: &str) {
+        for steps in [0, 40] {
+            let (trainer, positions) = trained(game, steps);
+            let export = exported(&trainer, &positions).unwrap();
+            assert!(
+                export.parity <= PARITY_TOLERANCE,
+                "{game} after {steps} steps: {}",
+                export.parity
+            );
+            assert_eq!(export.probes.len(), PROBES);
+        }
+    }
+
+    #[test]
+    fn the_file_computes_what_the_learner_does_in_tic_tac_toe() {
+        parity_after_training("tic-tac-toe");
+    }
+
+    #[test]
+    fn the_file_computes_what_the_learner_does_in_connect_four() {
+        parity_after_training("connect-four");
+    }
+
+    #[test]
+    fn the_file_computes_what_the_learner_does_in_caro5() {
+        parity_after_training("caro5?size=9");
+    }
+
+    #[test]
+    fn folding_before_training_gives_generation_zeros_weights_back() {
+        let (trainer, _) = trained("tic-tac-toe", 0);
+        let shape = trainer.network().shape();
+        let folded = trainer.network().fold().unwrap();
+        for (name, tensor) in random_weights(shape, 2).iter() {
+            for (folded, original) in folded.get(name).unwrap().data().iter().zip(tensor.data()) {
+                assert!(
+                    (folded - original).abs() <= 1e-6 * original.abs(),
+                    "{name}: {folded} {original}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_file_says_how_it_was_trained() {
+        let (trainer, positions) = trained("tic-tac-toe", 5);
+        let export = exported(&trainer, &positions).unwrap();
+        let read = read_metadata(&export.file).unwrap();
+        assert_eq!(read, export.metadata);
+        assert_eq!((read.step, read.iteration, read.blocks, read.channels), (5, 3, 2, 16));
+        assert_eq!(read.extra["train_policy_loss"], "1.5");
+        assert_eq!(read.extra["train_learning_rate"], training().rates.at(0).to_string());
+        assert_eq!(read_weights(&export.file).unwrap(), trainer.network().fold().unwrap());
+    }
+
+    #[test]
+    fn a_file_that_computes_something_else_is_not_published() {
+        let (trainer, positions) = trained("tic-tac-toe", 40);
+        let (other, _) = trained("tic-tac-toe", 0);
+        tengen_inference::init(None).unwrap();
+        let shape = other.network().shape();
+        let file = write_onnx(shape, &other.network().fold().unwrap(), &Metadata::of_shape(shape)).unwrap();
+        let error = check(&file, &trainer.probes(&positions).unwrap(), 1).unwrap_err();
+        assert!(matches!(error, ExportError::Parity { .. }), "{error}");
+        assert!(error.to_string().contains("not published"), "{error}");
+    }
+}

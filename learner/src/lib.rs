@@ -1,0 +1,34 @@
+//! The learner: mirrors the window, trains the network within the samples-per-position limit, and publishes candidates.
+//!
+//! One thread trains ([`training`], on [`trainer::Trainer`]), one prepares batches ([`batches`]), and async tasks talk to
+//! the coordinator ([`reporter`], [`mirror`], [`publish`], [`ancestry`]). They meet in [`signals::Signals`]; [`plan`]
+//! decides what is next, as a pure function.
+//!
+//! **This is the only crate that names `tch`**; and it never writes to the run's data: games are read from the
+//! coordinator's stream, networks go to the coordinator, and only checkpoints are files of its own.
+
+pub mod ancestry;
+pub mod batches;
+pub mod checkpoint;
+pub mod config;
+pub mod device;
+pub mod export;
+#[cfg(test)]
+mod fixture;
+pub mod limit;
+pub mod loss;
+pub mod mirror;
+pub mod network;
+pub mod optimiser;
+pub mod parameters;
+pub mod plan;
+pub mod publish;
+pub mod reporter;
+mod run;
+pub mod setup;
+pub mod signals;
+pub mod trainer;
+pub mod training;
+mod wire;
+
+pub use run::{Options, run};

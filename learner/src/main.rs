@@ -1,0 +1,23 @@
+//! The learner process.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tengen_learner::Options;
+use tengen_service::{args, shutdown, telemetry};
+
+fn main() -> ExitCode {
+    args::exit_status("tengen-learner", start(Options::parse()))
+}
+
+fn start(options: Options) -> anyhow::Result<()> {
+    telemetry::init(&options.process.log.log, "learner")?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let stop = shutdown::watch(&options.process)?;
+        tengen_learner::run(options, stop).await
+    })
+}

@@ -1,0 +1,283 @@
+//! The learner as a process: registers, restores or begins, starts its tasks, and drains when told to stop.
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, Result, anyhow};
+use clap::Parser;
+use tch::Device;
+use tengen_network::random_weights;
+use tengen_proto::v1::{RegisterLearnerRequest, RegisterLearnerResponse};
+use tengen_replay::Window;
+use tengen_service::args::ProcessArgs;
+use tengen_service::lock::lock_folder;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Channel;
+
+use crate::ancestry;
+use crate::batches::{Batches, SharedWindow};
+use crate::checkpoint::{Checkpoint, CheckpointFolder, LineModel, TrainingState};
+use crate::device::{DeviceChoice, device_name};
+use crate::mirror::Mirror;
+use crate::plan::Planner;
+use crate::publish::{self, Place, Publication};
+use crate::reporter::Reporter;
+use crate::setup::Setup;
+use crate::signals::Signals;
+use crate::trainer::Trainer;
+use crate::training::{Training, TrainingError};
+
+/// Trains the run's network
+#[derive(Clone, Debug, Parser)]
+#[command(name = "tengen-learner", version = tengen_service::BUILD)]
+pub struct Options {
+    /// The coordinator's address
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7300")]
+    pub coordinator: String,
+    /// Folder for checkpoints
+    #[arg(long, value_name = "DIR", default_value = "learner")]
+    pub data: PathBuf,
+    /// auto, cpu or cuda:N; without it the run's configuration decides
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<DeviceChoice>,
+    /// Threads of the tensor library
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: u16,
+    /// ONNX Runtime's library or its folder; without it the usual places are searched
+    #[arg(long, value_name = "PATH")]
+    pub onnxruntime: Option<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show a doc comment here as help")]
+    pub process: ProcessArgs,
+}
+
+/// Runs the learner until `stop` is cancelled or it cannot go on.
+pub async fn run(options: Options, stop: CancellationToken) -> Result<()> {
+    let _lock = lock_folder(&options.data, "learner")?;
+    tengen_inference::init(options.onnxruntime.as_deref())?;
+    let channel = tengen_service::channel::connect(&options.coordinator)?;
+    let folder = CheckpointFolder::new(options.data.join("checkpoints"));
+    let checkpoint = folder.newest()?;
+    // Whatever ends first (a signal, the loss of our place, an error in training) ends everything.
+    let stop = stop.child_token();
+    let _ended = stop.clone().drop_guard();
+
+    let request = RegisterLearnerRequest {
+        build: tengen_service::BUILD.to_owned(),
+        device: options.device.unwrap_or_default().to_string(),
+        step: checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.state.step),
+    };
+    let mut reporter = Reporter::new(channel.clone(), request, stop.clone());
+    let Some(registration) = reporter.register().await? else {
+        return Ok(());
+    };
+    let Some(learner) = Learner::prepare(&options, &registration, folder, checkpoint, channel, &stop).await? else {
+        return Ok(());
+    };
+    learner.run(reporter, registration, stop).await
+}
+
+/// Everything that is needed to begin.
+struct Learner {
+    channel: Channel,
+    signals: Arc<Signals>,
+    window: SharedWindow,
+    training: Training,
+    publications: mpsc::Receiver<Publication>,
+    threads: u16,
+}
+
+impl Learner {
+    /// Checks what is to be trained and restores or begins it. `None`: stopped meanwhile.
+    async fn prepare(
+        options: &Options,
+        registration: &RegisterLearnerResponse,
+        folder: CheckpointFolder,
+        checkpoint: Option<Checkpoint>,
+        channel: Channel,
+        stop: &CancellationToken,
+    ) -> Result<Option<Learner>> {
+        let setup = Setup::from_registration(registration)?;
+        let device = options.device.unwrap_or(setup.config.device).resolve()?;
+        let begun = begin(&setup, checkpoint, device, channel.clone(), stop).await?;
+        let Some(Beginning {
+            trainer,
+            published,
+            exported,
+        }) = begun
+        else {
+            return Ok(None);
+        };
+        tracing::info!(
+            run = setup.identity.run_id,
+            game = setup.identity.game,
+            shape = setup.shape.describe(),
+            device = device_name(device),
+            threads = options.threads,
+            step = trainer.step(),
+            "learner ready"
+        );
+        let signals = Arc::new(Signals::default());
+        signals.set_status(|status| {
+            status.device = device_name(device);
+            status.step = trainer.step();
+        });
+        let capacity = NonZeroU64::new(setup.capacity_positions).context("replay.capacity_positions is 0")?;
+        let window = Arc::new(Mutex::new(Window::new(capacity, setup.config.split)));
+        let limit = setup.config.limit;
+        let batches = Batches::start(
+            &setup.game,
+            Arc::clone(&window),
+            limit.batch as usize,
+            setup.seed,
+            trainer.step(),
+        )?;
+        // The loop has one publication under way at most.
+        let (sender, publications) = mpsc::channel(1);
+        let training = Training {
+            trainer,
+            planner: Planner::new(limit),
+            identity: setup.identity,
+            published,
+            exported,
+            batches,
+            sampler_seed: setup.seed,
+            folder,
+            checkpoint_every_steps: setup.config.checkpoint_every_steps,
+            threads: usize::from(options.threads),
+            signals: Arc::clone(&signals),
+            publications: sender,
+        };
+        Ok(Some(Learner {
+            channel,
+            signals,
+            window,
+            training,
+            publications,
+            threads: options.threads,
+        }))
+    }
+
+    async fn run(
+        self,
+        reporter: Reporter,
+        registration: RegisterLearnerResponse,
+        stop: CancellationToken,
+    ) -> Result<()> {
+        let Learner {
+            channel,
+            signals,
+            window,
+            training,
+            publications,
+            threads,
+        } = self;
+        let (place, watched) = watch::channel(Place {
+            fence: registration.fence,
+            reports_accepted: 0,
+        });
+        let mirror = Mirror::new(window, Arc::clone(&signals));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(mirror.run(channel.clone(), stop.clone()));
+        tasks.spawn(ancestry::watch_champion(
+            channel.clone(),
+            Arc::clone(&signals),
+            stop.clone(),
+        ));
+        tasks.spawn(publish::run(
+            channel,
+            publications,
+            watched,
+            Arc::clone(&signals),
+            stop.clone(),
+        ));
+        let (ended, mut training_ended) = oneshot::channel();
+        let thread = start(training, threads, ended).context("failed to start the training thread")?;
+
+        let reported = tokio::select! {
+            reported = reporter.run(&registration.run_id, &place, &signals) => reported.map_err(anyhow::Error::from),
+            _ = &mut training_ended => Ok(()),
+            // Each of them ends when the learner is stopped, and before that only by a panic.
+            Some(task) = tasks.join_next() => task.context("a task of the learner ended early"),
+        };
+        signals.update(|inputs| inputs.stop = true);
+        // Already there when training ended by itself; else it comes after the last checkpoint.
+        let _ = training_ended.await;
+        let trained = thread.join().map_err(|_| anyhow!("the training thread panicked"))?;
+        stop.cancel();
+        // When both failed, training's error is the nearer one.
+        trained?;
+        reported?;
+        tracing::info!("learner stopped");
+        Ok(())
+    }
+}
+
+/// Where training goes on from.
+struct Beginning {
+    trainer: Trainer,
+    published: LineModel,
+    exported: Option<LineModel>,
+}
+
+/// Training restored from a checkpoint, or begun from generation 0. `None`: stopped meanwhile.
+async fn begin(
+    setup: &Setup,
+    checkpoint: Option<Checkpoint>,
+    device: Device,
+    channel: Channel,
+    stop: &CancellationToken,
+) -> Result<Option<Beginning>> {
+    let config = setup.config.training.clone();
+    match checkpoint {
+        Some(checkpoint) => {
+            setup.identity.check(&checkpoint.state)?;
+            // Any weights of the shape will do: all of them are overwritten.
+            let mut trainer = Trainer::new(&setup.shape, &random_weights(&setup.shape, 0), config, device)?;
+            trainer.restore(&checkpoint)?;
+            let TrainingState {
+                published, exported, ..
+            } = checkpoint.state;
+            Ok(Some(Beginning {
+                trainer,
+                published,
+                exported,
+            }))
+        }
+        None => {
+            let Some(ancestor) = ancestry::generation_zero(channel, &setup.shape, stop).await? else {
+                return Ok(None);
+            };
+            let trainer = Trainer::new(&setup.shape, &ancestor.weights, config, device)?;
+            let published = LineModel {
+                iteration: 0,
+                model_id: ancestor.model_id.to_string(),
+            };
+            Ok(Some(Beginning {
+                trainer,
+                published,
+                exported: None,
+            }))
+        }
+    }
+}
+
+/// Runs training on its own thread; `ended` is dropped with it, whatever ends it.
+fn start(
+    training: Training,
+    threads: u16,
+    ended: oneshot::Sender<()>,
+) -> std::io::Result<JoinHandle<Result<(), TrainingError>>> {
+    std::thread::Builder::new()
+        .name("learner-train".to_owned())
+        .spawn(move || {
+            let _ended = ended;
+            // OpenMP keeps the number per calling thread, so it is set here and not at start.
+            tch::set_num_threads(i32::from(threads));
+            training.run()
+        })
+}

@@ -1,0 +1,279 @@
+//! The training loop: asks the [`Planner`] what is next and does it, on one thread, until told to stop.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tengen_network::Metadata;
+use tengen_proto::v1;
+use tengen_records::ModelId;
+use tokio::sync::mpsc;
+
+use crate::batches::{BatchError, Batches};
+use crate::checkpoint::{CheckpointError, CheckpointFolder, LineModel, TrainingState};
+use crate::export::{Export, ExportError, PARITY_POSITIONS, export};
+use crate::plan::{Candidate, Inputs, Next, Planner, Waiting};
+use crate::publish::Publication;
+use crate::setup::RunIdentity;
+use crate::signals::Signals;
+use crate::trainer::{Trainer, TrainerError};
+
+/// Steps between two readings of the losses: often enough for people, seldom enough that a GPU rarely waits.
+const READ_LOSSES_EVERY: u32 = 20;
+
+/// Training ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainingError {
+    /// A step failed.
+    #[error(transparent)]
+    Trainer(#[from] TrainerError),
+    /// No batch came.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// No checkpoint could be written.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+}
+
+/// What the loop is made of.
+#[derive(Debug)]
+pub struct Training {
+    /// The network and its optimiser.
+    pub trainer: Trainer,
+    /// What is next.
+    pub planner: Planner,
+    /// The run.
+    pub identity: RunIdentity,
+    /// Newest network of this line that the coordinator is known to have.
+    pub published: LineModel,
+    /// The network that was handed to the publisher last, until the coordinator is known to have it.
+    pub exported: Option<LineModel>,
+    /// Where batches come from.
+    pub batches: Batches,
+    /// Seed of the batches.
+    pub sampler_seed: u64,
+    /// Where checkpoints go.
+    pub folder: CheckpointFolder,
+    /// Steps between checkpoints.
+    pub checkpoint_every_steps: u64,
+    /// Threads of the parity check.
+    pub threads: usize,
+    /// The outside.
+    pub signals: Arc<Signals>,
+    /// Where finished networks go.
+    pub publications: mpsc::Sender<Publication>,
+}
+
+/// Measures steps per second from one reading of the losses to the next, waiting left out.
+#[derive(Debug)]
+struct Pace {
+    since: Instant,
+    steps: u32,
+}
+
+impl Training {
+    /// Trains until told to stop, then writes a last checkpoint.
+    pub fn run(mut self) -> Result<(), TrainingError> {
+        let mut pace = Pace {
+            since: Instant::now(),
+            steps: 0,
+        };
+        let mut seen = self.signals.inputs();
+        self.show("starting");
+        loop {
+            self.note_published(&seen.inputs);
+            match self.planner.next(&seen.inputs, self.trainer.step()) {
+                Next::Stop => {
+                    self.show("stopping");
+                    return self.checkpoint(&seen.inputs);
+                }
+                Next::Train => {
+                    self.step(&seen.inputs, &mut pace)?;
+                    seen = self.signals.inputs();
+                }
+                Next::Publish(candidate) => {
+                    self.publish(candidate, &seen.inputs)?;
+                    seen = self.signals.inputs();
+                }
+                Next::Wait(waiting) => {
+                    self.wait(waiting, &seen.inputs)?;
+                    seen = self.signals.wait_after(&seen);
+                    pace = Pace {
+                        since: Instant::now(),
+                        steps: 0,
+                    };
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, inputs: &Inputs, pace: &mut Pace) -> Result<(), TrainingError> {
+        let allowed = self.planner.limit().steps(inputs.window.positions_total);
+        let batch = self.batches.next(allowed)?;
+        self.trainer.train(&batch)?;
+        self.batches.give_back(batch);
+        pace.steps += 1;
+        if self.trainer.unread_steps() >= READ_LOSSES_EVERY {
+            self.report_losses()?;
+            let seconds = pace.since.elapsed().as_secs_f32();
+            let rate = pace.steps as f32 / seconds.max(f32::EPSILON);
+            self.signals.set_status(|status| status.steps_per_second = rate);
+            *pace = Pace {
+                since: Instant::now(),
+                steps: 0,
+            };
+        }
+        let step = self.trainer.step();
+        self.signals.set_status(|status| {
+            status.step = step;
+            status.step_limit = allowed;
+        });
+        self.show("training");
+        if step.is_multiple_of(self.checkpoint_every_steps) {
+            self.checkpoint(inputs)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn wait(&mut self, waiting: Waiting, inputs: &Inputs) -> Result<(), TrainingError> {
+        self.report_losses()?;
+        let limit = self.planner.limit().steps(inputs.window.positions_total);
+        self.signals.set_status(|status| {
+            status.step_limit = limit;
+            status.steps_per_second = 0.0;
+        });
+        self.show(&waiting.to_string());
+        Ok(())
+    }
+
+    /// Exports and checks the network, writes a checkpoint that knows the file, and hands it to the publisher.
+    fn publish(&mut self, candidate: Candidate, inputs: &Inputs) -> Result<(), TrainingError> {
+        let iteration = candidate.iteration;
+        self.show(&format!("exporting the candidate of iteration {iteration}"));
+        let export = match self.export(candidate, inputs)? {
+            Ok(export) => export,
+            // Training goes on, and the next candidate is another chance.
+            Err(error) => {
+                tracing::error!(iteration, %error, "no candidate");
+                self.signals.update(|inputs| inputs.given_up_iteration = iteration);
+                return Ok(());
+            }
+        };
+        let (step, model) = (self.trainer.step(), export.model_id.short());
+        tracing::info!(iteration, step, model, parity = export.parity, "network exported");
+        self.exported = Some(LineModel {
+            iteration,
+            model_id: export.model_id.to_string(),
+        });
+        self.checkpoint(inputs)?;
+        self.signals.set_status(|status| status.parity = export.parity);
+        self.signals.update(|inputs| inputs.publishing = true);
+        let publication = self.publication(candidate, export);
+        // The publisher ends only when the learner does; the next start publishes what the checkpoint knows.
+        let _ = self.publications.blocking_send(publication);
+        Ok(())
+    }
+
+    fn export(&mut self, candidate: Candidate, inputs: &Inputs) -> Result<Result<Export, ExportError>, TrainingError> {
+        let positions = self.batches.positions(PARITY_POSITIONS)?;
+        let losses = self.report_losses()?;
+        let metadata = Metadata {
+            run: self.identity.run_id.clone(),
+            game: self.identity.game.clone(),
+            rules_fingerprint: self.identity.rules_fingerprint,
+            feature_fingerprint: self.identity.feature_fingerprint,
+            iteration: candidate.iteration,
+            generation: inputs.champion_generation,
+            parent: self.published.model_id.parse().ok().map(ModelId::to_bytes),
+            extra: [
+                ("train_batch", self.planner.limit().batch.to_string()),
+                (
+                    "train_samples_per_position",
+                    self.planner.limit().samples_per_position.to_string(),
+                ),
+                ("train_positions", inputs.window.positions_total.to_string()),
+            ]
+            .map(|(key, value)| (key.to_owned(), value))
+            .into(),
+            ..Metadata::of_shape(self.trainer.network().shape())
+        };
+        Ok(export(&self.trainer, losses, metadata, &positions, self.threads))
+    }
+
+    fn publication(&self, candidate: Candidate, export: Export) -> Publication {
+        let probes = export.probes.into_iter().map(|probe| v1::Probe {
+            planes: probe.planes,
+            policy: probe.policy,
+            wdl: probe.wdl.to_vec(),
+        });
+        let description = v1::Model {
+            model_id: export.model_id.to_bytes().to_vec(),
+            run_id: self.identity.run_id.clone(),
+            iteration: candidate.iteration,
+            step: self.trainer.step(),
+            parent_id: export.metadata.parent.map(Vec::from).unwrap_or_default(),
+            size_bytes: export.file.len() as u64,
+            metadata_json: export.metadata.to_json(),
+            probes: probes.collect(),
+            ..v1::Model::default()
+        };
+        Publication {
+            candidate,
+            model_id: export.model_id,
+            description,
+            file: export.file,
+        }
+    }
+
+    /// Once the coordinator has the exported network, or one of a later iteration, that is the parent of the next.
+    fn note_published(&mut self, inputs: &Inputs) {
+        if let Some(exported) = self
+            .exported
+            .take_if(|exported| exported.iteration <= inputs.published_iteration)
+        {
+            self.published = exported;
+        }
+    }
+
+    fn checkpoint(&mut self, inputs: &Inputs) -> Result<(), TrainingError> {
+        // Also proves that the losses are still numbers: a checkpoint never holds a ruined network.
+        let losses = self.report_losses()?;
+        let state = TrainingState {
+            run_id: self.identity.run_id.clone(),
+            game: self.identity.game.clone(),
+            rules_fingerprint: self.identity.rules_fingerprint.to_string(),
+            feature_fingerprint: self.identity.feature_fingerprint.to_string(),
+            step: self.trainer.step(),
+            sampler_seed: self.sampler_seed,
+            positions_total: inputs.window.positions_total,
+            published: self.published.clone(),
+            exported: self.exported.clone(),
+            policy_loss: losses.policy,
+            value_loss: losses.value,
+        };
+        let path = self.folder.save(self.trainer.parameters(), &state)?;
+        tracing::debug!(step = state.step, path = %path.display(), "checkpoint written");
+        Ok(())
+    }
+
+    fn report_losses(&mut self) -> Result<crate::trainer::SmoothedLosses, TrainerError> {
+        let losses = self.trainer.read_losses()?;
+        let rate = self.trainer.rate() as f32;
+        let step = self.trainer.step();
+        self.signals.set_status(|status| {
+            status.step = step;
+            status.policy_loss = losses.policy;
+            status.value_loss = losses.value;
+            status.learning_rate = rate;
+        });
+        Ok(losses)
+    }
+
+    fn show(&self, activity: &str) {
+        self.signals.set_status(|status| {
+            if status.activity != activity {
+                status.activity = activity.to_owned();
+            }
+        });
+    }
+}

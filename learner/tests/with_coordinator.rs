@@ -1,0 +1,229 @@
+//! The whole learner against a coordinator on a real port: what it publishes, what it keeps, and when it gives way.
+
+#![allow(clippy::unwrap_used, reason = "a test file: a failed unwrap is a failed test")]
+
+mod fake_coordinator;
+
+use std::path::Path;
+
+use clap::Parser;
+use fake_coordinator::{Coordinator, Publishing, State};
+use tengen_learner::Options;
+use tengen_learner::checkpoint::CheckpointFolder;
+use tengen_network::{model_id, read_metadata};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+struct Learner {
+    stop: CancellationToken,
+    task: JoinHandle<anyhow::Result<()>>,
+}
+
+impl Learner {
+    fn start(url: &str, data: &Path) -> Learner {
+        let data = data.to_str().unwrap();
+        let options = Options::parse_from([
+            "tengen-learner",
+            "--coordinator",
+            url,
+            "--data",
+            data,
+            "--device",
+            "cpu",
+        ]);
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(tengen_learner::run(options, stop.clone()));
+        Learner { stop, task }
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        self.task.await.unwrap().unwrap();
+    }
+}
+
+fn published(count: usize) -> impl Fn(&State) -> bool {
+    move |state| state.published.len() >= count
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn candidates_follow_each_other_and_a_restart_goes_on_where_it_was() {
+    let coordinator = Coordinator::new(60);
+    let positions = coordinator.state().positions();
+    let half = positions / 2;
+    coordinator.state().due = (1, half);
+    let serving = coordinator.serve().await;
+    let data = tempfile::tempdir().unwrap();
+
+    let learner = Learner::start(&serving.url(), data.path());
+    coordinator.until(published(1)).await;
+    coordinator.state().due = (2, positions);
+    coordinator.until(published(2)).await;
+    coordinator
+        .until(|state| state.status.activity.starts_with("waiting for games"))
+        .await;
+    learner.stop().await;
+
+    {
+        let state = coordinator.state();
+        let [first, second] = state.published.as_slice() else {
+            panic!("{} published", state.published.len())
+        };
+        let parent = Coordinator::generation_zero_id();
+        for ((header, file), iteration, parent, step) in [
+            (first, 1, &parent, half / 32),
+            (second, 2, &model_id(&first.1).to_vec(), positions / 32),
+        ] {
+            let model = header.model.as_ref().unwrap();
+            assert_eq!(model.model_id, model_id(file));
+            assert_eq!(
+                (model.iteration, model.step, &model.parent_id),
+                (iteration, step, parent)
+            );
+            assert_eq!((model.size_bytes, model.probes.len()), (file.len() as u64, 4));
+            let metadata = read_metadata(file).unwrap();
+            assert_eq!(metadata.to_json(), model.metadata_json);
+            assert_eq!((metadata.run.as_str(), metadata.step), ("fake-1", step));
+        }
+        assert_eq!(
+            (state.status.step, state.status.step_limit),
+            (positions / 32, positions / 32)
+        );
+        assert!(
+            state.status.parity > 0.0 && state.status.policy_loss > 0.0,
+            "{:?}",
+            state.status
+        );
+    }
+
+    let checkpoint = CheckpointFolder::new(data.path().join("checkpoints"))
+        .newest()
+        .unwrap()
+        .unwrap();
+    let newest = checkpoint.state.exported.unwrap_or(checkpoint.state.published);
+    assert_eq!((checkpoint.state.step, newest.iteration), (positions / 32, 2));
+    let learner = Learner::start(&serving.url(), data.path());
+    coordinator
+        .until(|state| state.registered.len() == 2 && state.status.step == positions / 32)
+        .await;
+    learner.stop().await;
+    let state = coordinator.state();
+    assert_eq!(state.registered[1].step, positions / 32);
+    assert_eq!((state.published.len(), state.downloads), (2, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_learner_whose_place_was_taken_ends_and_says_so() {
+    let coordinator = Coordinator::new(60);
+    let serving = coordinator.serve().await;
+    let data = tempfile::tempdir().unwrap();
+    let learner = Learner::start(&serving.url(), data.path());
+    coordinator.until(|state| state.status.step > 0).await;
+    coordinator.state().fence += 1;
+    let error = learner.task.await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("another learner took this one's place"), "{error}");
+    // What it had trained is not lost.
+    let checkpoint = CheckpointFolder::new(data.path().join("checkpoints")).newest().unwrap();
+    assert!(checkpoint.unwrap().state.step > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_coordinators_restart_the_learner_registers_again_and_publishes() {
+    let coordinator = Coordinator::new(60);
+    let serving = coordinator.serve().await;
+    let data = tempfile::tempdir().unwrap();
+    let learner = Learner::start(&serving.url(), data.path());
+    coordinator.until(|state| state.status.step > 0).await;
+
+    let address = serving.kill().await;
+    {
+        let mut state = coordinator.state();
+        state.fence = 100;
+        state.refusal = Some(Status::not_found);
+        state.due = (1, state.positions());
+    }
+    let _serving = coordinator.serve_at(address).await;
+    coordinator.until(published(1)).await;
+    learner.stop().await;
+    let state = coordinator.state();
+    assert_eq!((state.registered.len(), state.published[0].0.fence), (2, 101));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopped_before_the_coordinator_is_there_it_ends_quietly() {
+    let coordinator = Coordinator::new(0);
+    let address = coordinator.serve().await.kill().await;
+    let data = tempfile::tempdir().unwrap();
+    let learner = Learner::start(&format!("http://{address}"), data.path());
+    learner.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_learners_do_not_share_a_folder() {
+    let coordinator = Coordinator::new(60);
+    let serving = coordinator.serve().await;
+    let data = tempfile::tempdir().unwrap();
+    let learner = Learner::start(&serving.url(), data.path());
+    coordinator.until(|state| !state.registered.is_empty()).await;
+    let second = Learner::start(&serving.url(), data.path());
+    let error = second.task.await.unwrap().unwrap_err().to_string();
+    assert!(error.contains("in use"), "{error}");
+    learner.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_candidate_that_did_not_arrive_is_cut_again_after_a_restart() {
+    let coordinator = Coordinator::new(60);
+    coordinator.state().due = (1, coordinator.positions());
+    coordinator.state().publishing = Publishing::Away;
+    let serving = coordinator.serve().await;
+    let data = tempfile::tempdir().unwrap();
+    let learner = Learner::start(&serving.url(), data.path());
+    coordinator.until(|state| state.publications_tried > 0).await;
+    learner.stop().await;
+    let checkpoint = CheckpointFolder::new(data.path().join("checkpoints"))
+        .newest()
+        .unwrap()
+        .unwrap();
+    assert_eq!(checkpoint.state.exported.map(|exported| exported.iteration), Some(1));
+
+    coordinator.state().publishing = Publishing::Works;
+    let learner = Learner::start(&serving.url(), data.path());
+    coordinator.until(published(1)).await;
+    learner.stop().await;
+    let state = coordinator.state();
+    let model = state.published[0].0.model.clone().unwrap();
+    assert_eq!(
+        (model.parent_id, model.step),
+        (Coordinator::generation_zero_id(), state.positions() / 32)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_candidate_whose_answer_was_lost_is_published_once_and_is_the_next_ones_parent() {
+    let coordinator = Coordinator::new(60);
+    let positions = coordinator.positions();
+    coordinator.state().due = (1, positions / 2);
+    coordinator.state().publishing = Publishing::AnswerLost;
+    let serving = coordinator.serve().await;
+    let data = tempfile::tempdir().unwrap();
+    let learner = Learner::start(&serving.url(), data.path());
+    coordinator.until(published(1)).await;
+    learner.stop().await;
+
+    {
+        let mut state = coordinator.state();
+        state.publishing = Publishing::Works;
+        state.due = (2, positions);
+    }
+    let learner = Learner::start(&serving.url(), data.path());
+    coordinator.until(published(2)).await;
+    learner.stop().await;
+    let state = coordinator.state();
+    let [first, second] = [0, 1].map(|index| state.published[index].0.model.clone().unwrap());
+    assert_eq!(
+        (first.iteration, second.iteration, second.parent_id),
+        (1, 2, first.model_id)
+    );
+}

@@ -1,0 +1,8 @@
+//! Whole-system tests: real processes on loopback ports, watched through their public interfaces.
+//!
+//! This crate holds what the tests share; the tests themselves are in `tests/`. Nothing here ends on a clock: waits are
+//! for events, and budgets are in games.
+
+pub mod cluster;
+pub mod ledger;
+pub mod optimal;

@@ -1,0 +1,58 @@
+//! Caro5 with its Swap2 opening through the whole system: every path through the opening reaches the window.
+
+#![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
+
+use tengen_system_tests::cluster::Up;
+
+/// The rules of `runs/caro5-small.toml` with a tiny network and few simulations.
+const RUN: &str = r#"
+[run]
+name = "caro5-tiny"
+game = "caro5?size=7"
+[network]
+blocks = 1
+channels = 16
+value_hidden = 16
+[[schedule]]
+from_iteration = 0
+games = 60
+simulations = 16
+[gate]
+games = 8
+simulations = 8
+[learner]
+batch = 64
+window_min_positions = 500
+[actor]
+games = 32
+batch_max = 32
+[cpu]
+learner_threads = 1
+actor_threads = 1
+"#;
+
+/// A path that one game in ten takes is missed once in 300,000 runs.
+const GAMES: &str = "120";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_opening_path_reaches_the_window_and_nothing_is_rejected() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("caro5-tiny.toml");
+    std::fs::write(&run, RUN).unwrap();
+    let data = folder.path().join("data");
+    let (ended, _) = Up::start(&run, &data, &["--until-games", GAMES]).finish();
+    assert!(ended.success());
+
+    let up = Up::start(&run, &data, &[]);
+    let status = up.status().await;
+    assert!(
+        status.rejected.is_empty(),
+        "honest games were rejected: {:?}",
+        status.rejected
+    );
+    for path in ["take-black", "take-white", "offer/take-black", "offer/take-white"] {
+        let games = status.opening_paths.get(path).copied().unwrap_or_default();
+        assert!(games > 0, "no game went {path}: {:?}", status.opening_paths);
+    }
+    assert!(up.interrupt().0.success());
+}

@@ -1,0 +1,85 @@
+//! The map must not lie: every path in backticks in `docs/ARCHITECTURE.md` exists in the repository.
+
+use std::path::Path;
+
+const MAP: &str = "docs/ARCHITECTURE.md";
+
+/// A word without a slash counts as a path only with one of these endings; it is then looked up from the root.
+const FILE_ENDINGS: [&str; 4] = [".md", ".proto", ".rs", ".toml"];
+
+#[test]
+fn every_path_on_the_map_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the repository");
+    let map = std::fs::read_to_string(root.join(MAP)).unwrap_or_else(|error| panic!("{MAP} is the map: {error}"));
+    let ignored = ignored_folders(root);
+    let paths: Vec<&str> = quoted(&map)
+        .into_iter()
+        .filter(|word| is_path(word) && !ignored.iter().any(|folder| word.starts_with(folder.as_str())))
+        .collect();
+    assert!(!paths.is_empty(), "{MAP} names no path at all");
+    let missing: Vec<&str> = paths.into_iter().filter(|path| !root.join(path).exists()).collect();
+    assert!(missing.is_empty(), "{MAP} names paths that do not exist: {missing:?}");
+}
+
+#[test]
+fn only_words_that_look_like_paths_are_looked_up() {
+    for word in ["crates/games", "docs/records.md", "Cargo.toml", "proto/", ".ci/run"] {
+        assert!(is_path(word), "{word} is a path");
+    }
+    for word in [
+        "tengen up",
+        "u8 [N,C,H,W]",
+        "std::fs",
+        "runs/NAME.toml",
+        "/metrics",
+        "crates/*",
+        "tengen-games",
+        "model.onnx",
+    ] {
+        assert!(!is_path(word), "{word} is no path of the repository");
+    }
+}
+
+#[test]
+fn fenced_blocks_are_not_read_as_paths() {
+    assert_eq!(
+        quoted("see `a/b`\n```\n`c/d`\n```\nand `e/f`, `g/h`"),
+        ["a/b", "e/f", "g/h"]
+    );
+}
+
+/// The words in single backticks, fenced blocks apart.
+fn quoted(text: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut fenced = false;
+    for line in text.lines() {
+        if line.trim_start().starts_with("```") {
+            fenced = !fenced;
+        } else if !fenced {
+            words.extend(line.split('`').skip(1).step_by(2));
+        }
+    }
+    words
+}
+
+/// A placeholder is written in capitals (`runs/NAME.toml`) and is no path; neither is what starts at `/`.
+fn is_path(word: &str) -> bool {
+    let plain = word
+        .chars()
+        .all(|letter| letter.is_ascii_alphanumeric() || "._-/".contains(letter));
+    let placeholder = word.split(['/', '.']).any(|part| part == "NAME" || part == "DIR");
+    let shaped = word.contains('/') || FILE_ENDINGS.iter().any(|ending| word.ends_with(ending));
+    plain && !placeholder && shaped && !word.starts_with('/') && !word.contains("//")
+}
+
+/// Folders that git ignores (`/target/`): they come and go and are not checked.
+fn ignored_folders(root: &Path) -> Vec<String> {
+    let rules = std::fs::read_to_string(root.join(".gitignore")).expect("the repository has a .gitignore");
+    rules
+        .lines()
+        .filter_map(|rule| rule.strip_prefix('/').map(str::to_owned))
+        .filter(|rule| rule.ends_with('/'))
+        .collect()
+}

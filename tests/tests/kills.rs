@@ -1,0 +1,154 @@
+//! kill -9 of each process in turn: the run goes on, and what was acknowledged is there once.
+
+#![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+use tengen_proto::v1::Verdict;
+use tengen_records::encode;
+use tengen_system_tests::cluster::{Up, is_alive, signal};
+use tengen_system_tests::ledger::Ledger;
+
+const RUN: &str = r#"
+[run]
+name = "kills"
+game = "tic-tac-toe"
+[network]
+blocks = 1
+channels = 16
+value_hidden = 16
+[[schedule]]
+from_iteration = 0
+games = 200
+simulations = 16
+[selfplay]
+random_plies_max = 4
+[gate]
+kind = "none"
+[learner]
+batch = 64
+window_min_positions = 200
+checkpoint_every_steps = 20
+[actor]
+games = 16
+batch_max = 16
+[cpu]
+learner_threads = 1
+actor_threads = 1
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killing_each_process_in_turn_loses_and_doubles_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("kills.toml");
+    std::fs::write(&run, RUN).unwrap();
+    let data = folder.path().join("data");
+    let mut up = Up::start(&run, &data, &[]);
+    let mut ledger = Ledger::register(up.channel(), 7).await;
+    let mut sent = Vec::new();
+    for part in ["coordinator", "learner", "actor", "coordinator"] {
+        let records: Vec<Vec<u8>> = ledger.play_lease().await.iter().map(encode).collect();
+        let (first, second) = records.split_at(records.len() / 2);
+        let verdicts = ledger.submit(first).await;
+        assert_eq!(verdicts.len(), first.len());
+        assert!(
+            verdicts.iter().all(|verdict| verdict.verdict() == Verdict::Stored),
+            "{verdicts:?}"
+        );
+
+        let before = progress(&up).await;
+        let victim = up.children()[part];
+        // The second half is on its way while the process dies.
+        let (_, _) = tokio::join!(ledger.submit(second), async { signal("KILL", victim) });
+        up.wait_for(&format!(
+            "{part_name} ended",
+            part_name = if part == "actor" { "actor-0" } else { part }
+        ));
+        sent.extend(records);
+        goes_on(&up, part, victim, before).await;
+    }
+
+    let again = resubmit(&mut ledger, &sent).await;
+    assert_eq!(again.len(), sent.len());
+    let (status, _) = up.interrupt();
+    assert!(status.success());
+    let stored = stored_ids(&data);
+    for id in ledger.acknowledged.keys() {
+        let bytes = id.to_bytes().to_vec();
+        assert!(stored.contains(&bytes), "the acknowledged game {id} is lost");
+    }
+}
+
+/// Sends everything again: what was acknowledged before must now be a duplicate, the rest is stored or a duplicate.
+async fn resubmit(ledger: &mut Ledger, sent: &[Vec<u8>]) -> Vec<Verdict> {
+    let acknowledged: BTreeSet<Vec<u8>> = ledger.acknowledged.values().cloned().collect();
+    let verdicts = ledger.submit(sent).await;
+    for verdict in &verdicts {
+        let lease: [u8; 16] = verdict.lease_id.clone().try_into().unwrap();
+        let id = (u128::from_be_bytes(lease), verdict.game_index);
+        let record = sent
+            .iter()
+            .find(|record| tengen_records::peek_id(record).is_some_and(|peeked| (peeked.lease.0, peeked.index) == id));
+        if acknowledged.contains(record.unwrap()) {
+            assert_eq!(
+                verdict.verdict(),
+                Verdict::Duplicate,
+                "an acknowledged game was forgotten"
+            );
+        } else {
+            assert!(
+                matches!(verdict.verdict(), Verdict::Stored | Verdict::Duplicate),
+                "{verdict:?}"
+            );
+        }
+    }
+    verdicts.iter().map(|verdict| verdict.verdict()).collect()
+}
+
+/// Games stored and steps done.
+async fn progress(up: &Up) -> (u64, u64) {
+    let status = up.status().await;
+    (status.games, status.learner.map_or(0, |learner| learner.step))
+}
+
+/// Waits until the killed part has a successor and both games and steps have moved on.
+async fn goes_on(up: &Up, part: &str, victim: u32, before: (u64, u64)) {
+    assert!(!is_alive(victim));
+    let mut looks = tokio::time::interval(std::time::Duration::from_millis(100));
+    loop {
+        looks.tick().await;
+        let restarted = up.children().get(part).is_some_and(|child| *child != victim);
+        let Some((games, step)) = try_progress(up).await else {
+            continue;
+        };
+        if restarted && games > before.0 && step > before.1 {
+            return;
+        }
+    }
+}
+
+async fn try_progress(up: &Up) -> Option<(u64, u64)> {
+    let mut client = tengen_proto::v1::run_service_client::RunServiceClient::new(up.channel());
+    let status = client
+        .get_status(tengen_proto::v1::GetStatusRequest {})
+        .await
+        .ok()?
+        .into_inner();
+    Some((status.games, status.learner.map_or(0, |learner| learner.step)))
+}
+
+/// Ids of all stored games; fails when one is there twice.
+fn stored_ids(data: &Path) -> BTreeSet<Vec<u8>> {
+    let database = Connection::open_with_flags(data.join("tengen.db"), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let mut rows = database.prepare("SELECT record_id FROM games").unwrap();
+    let ids: Vec<Vec<u8>> = rows
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    let unique: BTreeSet<Vec<u8>> = ids.iter().cloned().collect();
+    assert_eq!(ids.len(), unique.len(), "a game is stored twice");
+    unique
+}

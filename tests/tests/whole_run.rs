@@ -1,0 +1,166 @@
+//! The loop from an empty board to a promoted network, through the user's command alone; then resuming, refusing and
+//! draining.
+
+#![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tengen_system_tests::cluster::{Up, is_alive, tengen, tengen_ok};
+
+/// Connect Four with a tiny network and a short gate.
+const RUN: &str = r#"
+[run]
+name = "small"
+game = "connect-four"
+[network]
+blocks = 1
+channels = 16
+value_hidden = 16
+[search]
+temperature_turns = 10
+[[schedule]]
+from_iteration = 0
+games = 120
+simulations = 24
+[selfplay]
+random_plies_max = 2
+[gate]
+games = 24
+threshold = 0.55
+simulations = 16
+[learner]
+batch = 64
+window_min_positions = 500
+checkpoint_every_steps = 50
+[actor]
+games = 32
+batch_max = 32
+[cpu]
+learner_threads = 1
+actor_threads = 1
+"#;
+
+/// Games within which the first promotion must come; it comes within the first few hundred.
+const GAMES_MAX: &str = "4000";
+
+fn write_run(folder: &Path, text: &str) -> PathBuf {
+    let path = folder.join("small.toml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_reaches_a_promotion_and_its_champion_is_pulled_played_and_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let run = write_run(folder.path(), RUN);
+    let up = Up::start(&run, &data, &["--until-generation", "1", "--until-games", GAMES_MAX]);
+    let children: Vec<u32> = up.children().into_values().collect();
+    let (status, lines) = up.finish();
+    assert!(status.success());
+    assert!(
+        lines.iter().any(|line| line.contains("promoted: ")),
+        "no promotion within {GAMES_MAX} games"
+    );
+    assert!(
+        children.iter().all(|child| !is_alive(*child)),
+        "a child outlived `tengen up`"
+    );
+
+    let up = Up::start(&run, &data, &[]);
+    let before = up.status().await;
+    assert!(before.generation >= 1, "the champion was forgotten");
+    assert!(
+        before.games > 0 && before.positions > 0 && before.window_positions > 0,
+        "the games were forgotten"
+    );
+    assert!(
+        before.rejected.is_empty(),
+        "honest games were rejected: {:?}",
+        before.rejected
+    );
+    check_pull_and_duel(&up, folder.path());
+    let (status, _) = up.interrupt();
+    assert!(status.success(), "Ctrl-C does not end in success");
+
+    let changed = write_run(folder.path(), &RUN.replace("channels = 16", "channels = 24"));
+    let output = tengen([
+        "up",
+        "--run",
+        changed.to_str().unwrap(),
+        "--data",
+        data.to_str().unwrap(),
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    for part in ["16", "24", "--data"] {
+        assert!(words.contains(part), "{part:?} is missing in the refusal:\n{words}");
+    }
+
+    let up = Up::start(&write_run(folder.path(), RUN), &data, &[]);
+    assert!(
+        up.status().await.games >= before.games,
+        "the refused start changed the run"
+    );
+    assert!(up.interrupt().0.success());
+}
+
+fn check_pull_and_duel(up: &Up, folder: &Path) {
+    let url = up.url();
+    assert!(tengen_ok(["health", "--coordinator", url]).contains("serves"));
+    assert!(tengen_ok(["status", "--coordinator", url]).contains("connect-four"));
+    let list = tengen_ok(["models", "list", "--coordinator", url]);
+    assert!(list.contains("champion"), "{list}");
+
+    let pulled = folder.join("pulled");
+    tengen_ok([
+        "models",
+        "pull",
+        "champion",
+        "--coordinator",
+        url,
+        "--out",
+        pulled.to_str().unwrap(),
+    ]);
+    let description: Value = serde_json::from_slice(&std::fs::read(pulled.join("model.json")).unwrap()).unwrap();
+    assert!(description["generation"].as_u64().unwrap() >= 1);
+    assert_eq!(description["configuration"]["run"]["game"], "connect-four");
+    assert_eq!(description["metadata"]["game"], "connect-four");
+    let sums = std::process::Command::new("sha256sum")
+        .args(["-c", "SHA256SUMS"])
+        .current_dir(&pulled)
+        .output()
+        .unwrap();
+    assert!(sums.status.success(), "{}", String::from_utf8_lossy(&sums.stdout));
+
+    let duel = |second: &str, simulations: &str| -> Value {
+        let first = pulled.to_str().unwrap();
+        let text = tengen_ok([
+            "duel",
+            first,
+            second,
+            "--games",
+            "100",
+            "--simulations",
+            simulations,
+            "--json",
+            "--coordinator",
+            url,
+        ]);
+        serde_json::from_str(&text).unwrap()
+    };
+    let without_search = duel("random", "0");
+    assert_eq!(without_search["games"], 100);
+    assert!(
+        without_search["score"].as_f64().unwrap() > 0.6,
+        "the policy learned nothing: {without_search}"
+    );
+    let against_start = duel("gen:0", "16");
+    assert!(
+        against_start["score"].as_f64().unwrap() > 0.5,
+        "the champion is no better: {against_start}"
+    );
+}

@@ -11,8 +11,8 @@ use tengen_records::ModelId;
 use tengen_service::backoff::Backoff;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
+use tonic::Status;
 use tonic::transport::Channel;
-use tonic::{Code, Status};
 
 use crate::plan::Candidate;
 use crate::signals::Signals;
@@ -83,7 +83,8 @@ pub async fn run(
     }
 }
 
-/// Tries until the coordinator has the network, or refuses it for another reason than a lost place.
+/// Tries until the coordinator has the network, or refuses it for another reason than a lost place. The same file may be
+/// published twice, so a lost answer does no harm.
 async fn publish(
     client: &mut ModelServiceClient<Channel>,
     publication: &Publication,
@@ -97,8 +98,6 @@ async fn publish(
             return Ok(());
         };
         match refusal(&status) {
-            // An answer was lost: the coordinator has it from an earlier try.
-            _ if status.code() == Code::AlreadyExists => return Ok(()),
             Refusal::Transient => {
                 tracing::warn!(reason = reason(&status), "failed to publish, trying again");
                 if !backoff.wait(stop).await {

@@ -1,5 +1,4 @@
-//! The learner's place with the coordinator: takes it, reports every second, and takes it again when the coordinator
-//! restarted.
+//! The learner's place with the coordinator: takes it, reports every second, and gives way to a learner that came later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,21 +53,19 @@ enum Contact {
 enum Reaction {
     /// The coordinator is away: report again later.
     Retry,
-    /// It restarted and does not know us: take the place again.
+    /// It knows no learner at all: take the place again.
     Register,
     /// Another learner has the place: end.
     End,
 }
 
-/// A coordinator that says `NOT_FOUND` or `UNAUTHENTICATED` knows no learner at all; one that was away and now refuses
-/// the fence has restarted. A refusal in the middle of steady contact means that somebody else registered.
-fn react(status: &Status, contact: Contact) -> Reaction {
-    match (refusal(status), status.code(), contact) {
-        (Refusal::Transient, _, _) => Reaction::Retry,
-        (Refusal::Final, Code::NotFound | Code::Unauthenticated, _) | (Refusal::Final, _, Contact::Lost) => {
-            Reaction::Register
-        }
-        (Refusal::Final, _, Contact::Steady) => Reaction::End,
+/// The coordinator keeps the fence in its database, so a restart of it changes nothing: a refused fence means that
+/// somebody registered after us. Only one that says `NOT_FOUND` or `UNAUTHENTICATED` has forgotten us.
+fn react(status: &Status) -> Reaction {
+    match (refusal(status), status.code()) {
+        (Refusal::Transient, _) => Reaction::Retry,
+        (Refusal::Final, Code::NotFound | Code::Unauthenticated) => Reaction::Register,
+        (Refusal::Final, _) => Reaction::End,
     }
 }
 
@@ -145,7 +142,7 @@ impl Reporter {
                     signals.update(|inputs| due(inputs, &answer));
                     place.send_modify(|place| place.reports_accepted += 1);
                 }
-                Err(status) => match react(&status, contact) {
+                Err(status) => match react(&status) {
                     Reaction::Retry => {
                         if contact == Contact::Steady {
                             tracing::warn!(reason = reason(&status), "lost the coordinator; training goes on");
@@ -178,10 +175,7 @@ fn take(
             now: registration.run_id.clone(),
         });
     }
-    tracing::info!(
-        fence = registration.fence,
-        "registered again after the coordinator's restart"
-    );
+    tracing::info!(fence = registration.fence, "registered again");
     place.send_modify(|place| place.fence = registration.fence);
     Ok(())
 }
@@ -205,16 +199,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_restart_is_told_from_another_learner() {
-        let fenced = Status::failed_precondition("fence 3 is not the newest");
-        assert_eq!(react(&fenced, Contact::Steady), Reaction::End);
-        assert_eq!(react(&fenced, Contact::Lost), Reaction::Register);
+    fn a_refused_fence_is_told_from_a_coordinator_that_is_away_or_forgot() {
         assert_eq!(
-            react(&Status::not_found("no learner"), Contact::Steady),
-            Reaction::Register
+            react(&Status::failed_precondition("fence 3 is not the newest")),
+            Reaction::End
         );
-        assert_eq!(react(&Status::unavailable("gone"), Contact::Steady), Reaction::Retry);
-        assert_eq!(react(&Status::unavailable("gone"), Contact::Lost), Reaction::Retry);
+        assert_eq!(react(&Status::not_found("no learner")), Reaction::Register);
+        assert_eq!(react(&Status::unavailable("gone")), Reaction::Retry);
     }
 
     #[test]

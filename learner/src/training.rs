@@ -225,8 +225,14 @@ impl Training {
         }
     }
 
-    /// Once the coordinator has the exported network, or one of a later iteration, that is the parent of the next.
+    /// Once the coordinator has the exported network, that is the parent of the next one.
     fn note_published(&mut self, inputs: &Inputs) {
+        // While the publisher is at work only its own answer counts.
+        if inputs.publishing {
+            return;
+        }
+        self.exported
+            .take_if(|exported| exported.iteration <= inputs.given_up_iteration);
         if let Some(exported) = self
             .exported
             .take_if(|exported| exported.iteration <= inputs.published_iteration)

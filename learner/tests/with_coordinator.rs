@@ -129,7 +129,7 @@ async fn a_learner_whose_place_was_taken_ends_and_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_coordinators_restart_the_learner_registers_again_and_publishes() {
+async fn training_survives_a_coordinators_restart() {
     let coordinator = Coordinator::new(60);
     let serving = coordinator.serve().await;
     let data = tempfile::tempdir().unwrap();
@@ -137,13 +137,28 @@ async fn after_a_coordinators_restart_the_learner_registers_again_and_publishes(
     coordinator.until(|state| state.status.step > 0).await;
 
     let address = serving.kill().await;
+    let positions = coordinator.positions();
+    coordinator.state().due = (1, positions);
+    let _serving = coordinator.serve_at(address).await;
+    coordinator.until(published(1)).await;
+    learner.stop().await;
+    let state = coordinator.state();
+    assert_eq!((state.registered.len(), state.published[0].0.fence), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_coordinator_that_forgot_its_learner_is_registered_with_again() {
+    let coordinator = Coordinator::new(60);
+    let serving = coordinator.serve().await;
+    let data = tempfile::tempdir().unwrap();
+    let learner = Learner::start(&serving.url(), data.path());
+    coordinator.until(|state| state.status.step > 0).await;
     {
         let mut state = coordinator.state();
         state.fence = 100;
         state.refusal = Some(Status::not_found);
         state.due = (1, state.positions());
     }
-    let _serving = coordinator.serve_at(address).await;
     coordinator.until(published(1)).await;
     learner.stop().await;
     let state = coordinator.state();
@@ -175,7 +190,8 @@ async fn two_learners_do_not_share_a_folder() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_candidate_that_did_not_arrive_is_cut_again_after_a_restart() {
     let coordinator = Coordinator::new(60);
-    coordinator.state().due = (1, coordinator.positions());
+    let positions = coordinator.positions();
+    coordinator.state().due = (1, positions);
     coordinator.state().publishing = Publishing::Away;
     let serving = coordinator.serve().await;
     let data = tempfile::tempdir().unwrap();

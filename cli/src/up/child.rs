@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -87,10 +87,7 @@ impl Child {
 
     /// The last lines of the child's log.
     pub(crate) fn last_words(&self) -> String {
-        let log = lock(&self.spec).log.clone();
-        let text = std::fs::read_to_string(&log).unwrap_or_default();
-        let lines: Vec<&str> = text.lines().collect();
-        lines[lines.len().saturating_sub(LAST_WORDS)..].join("\n")
+        last_lines(&lock(&self.spec).log.clone(), LAST_WORDS)
     }
 
     /// Asks the child to drain and waits until it is gone.
@@ -106,6 +103,12 @@ impl Child {
 
 fn lock(spec: &Mutex<ChildSpec>) -> std::sync::MutexGuard<'_, ChildSpec> {
     spec.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn last_lines(log: &Path, count: usize) -> String {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
 fn spawn(spec: &ChildSpec) -> anyhow::Result<tokio::process::Child> {
@@ -152,7 +155,8 @@ async fn supervise(
             backoff = Backoff::default();
         }
         process = loop {
-            say(&events, &spec, format!("ended ({how}); starting it again")).await;
+            let why = last_lines(&lock(&spec).log, 1);
+            say(&events, &spec, format!("ended ({how}): {why}; starting it again")).await;
             if !backoff.wait(&stop).await {
                 return;
             }

@@ -64,7 +64,7 @@ pub(crate) async fn run(args: UpArgs, log: &LogArgs) -> anyhow::Result<()> {
     let layout = Layout::new(&args, &config, data, log)?;
     let stop = shutdown::on_signals()?;
     let mut progress = Progress::new();
-    let mut cluster = Cluster::start(&layout, args.actors).await?;
+    let mut cluster = Cluster::start(&layout, args.actors, &stop).await?;
     progress.note(&format!("{} in {}, coordinator {}", config.run.name, layout.data.display(), cluster.url));
     let outcome = observe(&mut cluster, &mut progress, &args, &stop).await;
     progress.note("draining");
@@ -225,7 +225,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    async fn start(layout: &Layout, actors: u32) -> anyhow::Result<Cluster> {
+    async fn start(layout: &Layout, actors: u32, stop: &CancellationToken) -> anyhow::Result<Cluster> {
         let (sender, events) = mpsc::channel(64);
         let address_file = layout.data.join(ADDRESS_FILE);
         if address_file.exists() {
@@ -233,7 +233,7 @@ impl Cluster {
                 .with_context(|| format!("failed to remove the old {}", address_file.display()))?;
         }
         let mut coordinator = Child::start(layout.coordinator(layout.listen)?, sender.clone())?;
-        let url = match ready(&layout.data, &mut coordinator).await {
+        let url = match ready(&layout.data, &mut coordinator, stop).await {
             Ok(url) => url,
             Err(error) => {
                 coordinator.drain().await;
@@ -262,11 +262,12 @@ impl Cluster {
 }
 
 /// Waits until the coordinator serves and returns its address.
-async fn ready(data: &Path, coordinator: &mut Child) -> anyhow::Result<String> {
+async fn ready(data: &Path, coordinator: &mut Child, stop: &CancellationToken) -> anyhow::Result<String> {
     let give_up = Instant::now() + START_MAX;
     let mut looks = tokio::time::interval(Duration::from_millis(50));
     loop {
         tokio::select! {
+            () = stop.cancelled() => bail!("stopped before the coordinator served"),
             () = coordinator.crashed() => bail!("the coordinator did not start:\n{}", coordinator.last_words()),
             _ = looks.tick() => {
                 if let Ok(url) = read_address(data)

@@ -1,10 +1,10 @@
 //! The run's one owner: a thread that holds the state machine and the writing connection.
 //!
 //! Everything that changes the run comes to it as a [`Request`] through a bounded queue. It takes all requests that
-//! wait, carries them out in **one transaction**, commits, and only then answers: group commit, and no answer before its
-//! commit. The effects of the state machine (an iteration ends, a gate is decided, the champion changes) are part of the
-//! same transaction as the game that caused them, so the database never holds one without the other. When a commit
-//! fails nobody is answered, and the state is read again from the database.
+//! wait, carries them out in **one transaction**, commits, and only then answers: group commit, and no answer before
+//! its commit. The effects of the state machine (an iteration ends, a gate is decided, the champion changes) are part
+//! of the same transaction as the game that caused them, so the database never holds one without the other. When a
+//! commit fails nobody is answered, and the state is read again from the database.
 
 mod candidates;
 mod games;

@@ -77,6 +77,9 @@ impl From<PublishRefused> for Status {
     fn from(error: PublishRefused) -> Status {
         match error {
             PublishRefused::Fenced(fenced) => fenced.into(),
+            PublishRefused::Iteration {
+                iteration, published, ..
+            } if iteration <= published => refusal(Code::AlreadyExists, "ITERATION_PUBLISHED", error),
             PublishRefused::Iteration { .. } => precondition("ITERATION_NOT_WANTED", "model.iteration", error),
             PublishRefused::Parent(_) => bad_field("model.parent_id", error),
         }

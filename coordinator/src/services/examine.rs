@@ -115,8 +115,17 @@ impl LeaseBook {
             );
         }
         if record.game_id != facts.game.spec().id {
-            let detail = format!("game {}, this run plays {}", record.game_id, facts.game.spec().id);
+            // The stated name may be long and hostile text.
+            let stated: String = record.game_id.chars().take(100).collect();
+            let detail = format!("game {stated}, this run plays {}", facts.game.spec().id);
             return Rejection::new(ReasonCode::WrongGame, detail);
+        }
+        if record.rules_fingerprint != facts.rules_fingerprint {
+            let detail = format!(
+                "rules {}, this run's are {}",
+                record.rules_fingerprint, facts.rules_fingerprint
+            );
+            return Rejection::new(ReasonCode::WrongRules, detail);
         }
         Rejection::new(
             ReasonCode::UnknownLease,

@@ -1,7 +1,7 @@
 //! The database of record: one SQLite file that holds everything the run must not forget.
 //!
 //! Plain functions on a connection, grouped by table; whoever calls them owns the transaction. One connection writes
-//! (see [`crate::run`]); readers have their own. **Nothing here decides anything.**
+//! (the owner of the run); readers have their own. **Nothing here decides anything.**
 
 pub mod actors;
 pub mod checkpoint;

@@ -5,7 +5,7 @@ use tengen_proto::v1::Verdict;
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_selfplay::Plan;
 
-use crate::rig::{Actor, FIXED, Learner, NONE, Rig, TIC_TAC_TOE};
+use crate::rig::{Actor, FIXED, Learner, NONE, Rig, TIC_TAC_TOE, options};
 
 /// A run whose first iteration is played and whose first candidate is published.
 async fn with_candidate(gate: &str) -> (Rig, Actor, Learner) {
@@ -192,5 +192,31 @@ async fn a_returned_match_lease_is_handed_on_and_its_late_games_do_not_count() {
     play_gate(&rig, &mut actor, Some(1)).await;
     let status = rig.status().await;
     assert_eq!((status.generation, status.gates_decided), (0, 1));
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_lapsed_lease_is_handed_on_and_its_late_games_are_kept() {
+    let toml = format!("{TIC_TAC_TOE}{FIXED}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut options = options(folder.path(), &toml);
+    // Whoever asks next finds every earlier lease lapsed.
+    options.leases.lapse_ms = 0;
+    let rig = Rig::start_with(folder, options).await.expect("it starts");
+    let mut actor = Actor::new(&rig, "actor-1").await;
+    let work = actor.work(0.0).await;
+    for index in 0..4 {
+        let late = actor.play(&work, index);
+        assert_eq!(actor.submit(&late).await, Verdict::Stored);
+    }
+    assert_eq!(rig.count("SELECT count(*) FROM leases WHERE state = 'lapsed'"), 1);
+    assert_eq!(rig.status().await.iteration, 1);
+    Learner::new(&rig).await.publish(1).await.expect("a candidate");
+    let first = actor.match_work(100.0).await;
+    let second = actor.match_work(100.0).await;
+    assert_eq!(first.order.plan, second.order.plan);
+    let late = actor.play(&first, 0);
+    assert_eq!(actor.submit(&late).await, Verdict::Stored);
+    assert_eq!(rig.count("SELECT count(*) FROM gate_log WHERE standing = 'late'"), 1);
     rig.stop().await;
 }

@@ -77,6 +77,10 @@ async fn a_later_learner_fences_an_earlier_one_also_after_a_restart() {
         published.model_id
     );
     assert_eq!(rig.count("SELECT count(*) FROM models"), 2);
+    let (mut twin, bytes) = second.network(1);
+    twin.parent_id = published.model_id;
+    let known = second.publish_bytes(twin, bytes).await.expect("known by its bytes");
+    assert!(known.parent_id.is_empty());
 
     let fence = second.welcome.fence;
     let rig = rig.restart(&format!("{TIC_TAC_TOE}{NONE}")).await;

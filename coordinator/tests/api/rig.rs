@@ -87,8 +87,14 @@ impl Rig {
 
     /// Starts on a folder that may hold a run.
     pub(crate) async fn start_in(folder: TempDir, toml: &str) -> Result<Rig, CoordinatorError> {
+        let options = options(folder.path(), toml);
+        Rig::start_with(folder, options).await
+    }
+
+    /// Starts with options of the test's own.
+    pub(crate) async fn start_with(folder: TempDir, options: Options) -> Result<Rig, CoordinatorError> {
         let stop = CancellationToken::new();
-        let coordinator = Coordinator::start(options(folder.path(), toml), stop.clone()).await?;
+        let coordinator = Coordinator::start(options, stop.clone()).await?;
         let url = format!("http://{}", coordinator.addr());
         Ok(Rig {
             folder,

@@ -13,7 +13,7 @@ pub struct CandidateDue {
     pub positions: u64,
 }
 
-/// The state of a run as a store keeps it, for [`Control::restore`].
+/// The state of a run as a store keeps it, for [`Control::restore`](crate::Control::restore).
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The iteration being played, counted from 0.

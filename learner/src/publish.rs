@@ -56,9 +56,10 @@ pub async fn run(
     while let Some(publication) = publications.recv().await {
         let iteration = publication.candidate.iteration;
         let settled = tokio::select! {
+            biased;
             // Not told to the training loop: its checkpoint knows the file, and the next start asks the coordinator.
             () = stop.cancelled() => return,
-            settled = publish(&mut client, &publication, &mut place, &stop) => settled,
+            settled = publish(&mut client, &publication, &mut place) => settled,
         };
         match settled {
             Ok(()) => {
@@ -89,7 +90,6 @@ async fn publish(
     client: &mut ModelServiceClient<Channel>,
     publication: &Publication,
     place: &mut watch::Receiver<Place>,
-    stop: &CancellationToken,
 ) -> Result<(), Status> {
     let mut backoff = Backoff::default();
     loop {
@@ -100,9 +100,8 @@ async fn publish(
         match refusal(&status) {
             Refusal::Transient => {
                 tracing::warn!(reason = reason(&status), "failed to publish, trying again");
-                if !backoff.wait(stop).await {
-                    return Err(status);
-                }
+                // Stopping drops this future, wait and all: a file on its way is never taken for a refused one.
+                tokio::time::sleep(backoff.next_delay()).await;
             }
             // Perhaps the coordinator restarted and forgot our place. The reporter finds out: either it takes a new
             // place, and this is worth another try, or its next report passes, and the refusal was about the network.

@@ -76,8 +76,8 @@ async fn killing_each_process_in_turn_loses_and_doubles_nothing() {
     assert!(status.success());
     let stored = stored_ids(&data);
     for id in ledger.acknowledged.keys() {
-        let bytes = id.to_bytes().to_vec();
-        assert!(stored.contains(&bytes), "the acknowledged game {id} is lost");
+        let key = (id.lease.0.to_be_bytes().to_vec(), id.index);
+        assert!(stored.contains(&key), "the acknowledged game {id} is lost");
     }
 }
 
@@ -139,16 +139,13 @@ async fn try_progress(up: &Up) -> Option<(u64, u64)> {
     Some((status.games, status.learner.map_or(0, |learner| learner.step)))
 }
 
-/// Ids of all stored games; fails when one is there twice.
-fn stored_ids(data: &Path) -> BTreeSet<Vec<u8>> {
+/// Lease and index of all stored games; fails when a game is there twice.
+fn stored_ids(data: &Path) -> BTreeSet<(Vec<u8>, u32)> {
     let database = Connection::open_with_flags(data.join("tengen.db"), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
-    let mut rows = database.prepare("SELECT record_id FROM games").unwrap();
-    let ids: Vec<Vec<u8>> = rows
-        .query_map([], |row| row.get(0))
-        .unwrap()
-        .map(Result::unwrap)
-        .collect();
-    let unique: BTreeSet<Vec<u8>> = ids.iter().cloned().collect();
+    let mut rows = database.prepare("SELECT lease, game_index FROM games").unwrap();
+    let ids = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+    let ids: Vec<(Vec<u8>, u32)> = ids.unwrap().map(Result::unwrap).collect();
+    let unique: BTreeSet<(Vec<u8>, u32)> = ids.iter().cloned().collect();
     assert_eq!(ids.len(), unique.len(), "a game is stored twice");
     unique
 }

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use tengen_proto::v1::{Gate, GateState, RunStatus};
+use tengen_proto::v1::{Gate, RunStatus};
 use tokio::time::Instant;
 
 use crate::models::short_id;
@@ -56,9 +56,8 @@ impl Progress {
 
     /// A gate was decided.
     pub(crate) fn decided(&mut self, gate: &Gate) {
-        let verdict = if gate.state() == GateState::Promoted { "promoted" } else { "not promoted" };
         self.note(&format!(
-            "gate {}: candidate {} of iteration {} {verdict}: {}",
+            "gate {}: candidate {} of iteration {} {}",
             gate.gate_id,
             short_id(&gate.candidate_id),
             gate.iteration,

@@ -100,7 +100,7 @@ impl State {
             window_positions: window.positions,
             window_capacity: window.capacity,
             rejected: self.rejected.clone().into_iter().collect(),
-            waiting: waiting(&actors, learner.as_ref()),
+            waiting: waiting(&actors, learner.as_ref(), self.facts.config.learner.steps_behind_max),
             learner,
             games_per_minute,
             evaluations_per_second: actors.iter().map(|actor| actor.evaluations_per_second).sum(),
@@ -150,7 +150,7 @@ fn gate_in_progress(gate: &Gate, opened_ms: i64) -> v1::Gate {
 }
 
 /// Who waits for whom, in a sentence; empty when nobody does.
-fn waiting(actors: &[v1::ActorStatus], learner: Option<&v1::LearnerStatus>) -> String {
+fn waiting(actors: &[v1::ActorStatus], learner: Option<&v1::LearnerStatus>, steps_behind_max: u64) -> String {
     let mut sentences = Vec::new();
     if actors.is_empty() {
         sentences.push("no actor is connected".to_owned());
@@ -159,6 +159,11 @@ fn waiting(actors: &[v1::ActorStatus], learner: Option<&v1::LearnerStatus>) -> S
         Some(learner) if learner.alive => {
             if learner.activity.contains("wait") {
                 sentences.push(format!("the learner is {}", learner.activity));
+            }
+            let behind = learner.step_limit.saturating_sub(learner.step);
+            // Leases keep the learner just inside its limit, so near it self-play is already being held back.
+            if steps_behind_max > 0 && behind * 10 >= steps_behind_max * 9 {
+                sentences.push(format!("self-play waits for the learner, which is {behind} steps behind"));
             }
         }
         _ => sentences.push("no learner is connected".to_owned()),

@@ -89,6 +89,7 @@ impl State {
             actor: actor_key(actor),
             lease: control_id(id),
             games_per_minute,
+            self_play_max: self.self_play_max(),
         };
         let mut handout = wait("there is nothing to do", 1_000);
         let effects = self.control.step(event, now.ms);
@@ -106,6 +107,25 @@ impl State {
         }
         self.carry_out(connection, effects, now, out)?;
         Ok(Ok(handout))
+    }
+
+    /// Most self-play games that may be under way: what keeps the learner within the steps it may be behind. While the
+    /// learner is not known or cannot train yet, there is no limit.
+    fn self_play_max(&self) -> u32 {
+        let learner = &self.facts.config.learner;
+        let Some(live) = &self.live_learner else {
+            return u32::MAX;
+        };
+        if learner.steps_behind_max == 0 || self.control.positions() < learner.window_min_positions {
+            return u32::MAX;
+        }
+        let behind = live.status.step_limit.saturating_sub(live.status.step);
+        let steps = learner.steps_behind_max.saturating_sub(behind) as f64;
+        let positions = steps * f64::from(learner.batch) / learner.samples_per_position;
+        let games = self.progress().self_play_games.max(1) as f64;
+        let positions_per_game = (self.control.positions() as f64 / games).max(1.0);
+        // A float's conversion saturates: a learner that is not behind at all leaves room for any lease.
+        (positions / positions_per_game) as u32
     }
 
     /// The work order of a lease.

@@ -47,6 +47,16 @@ pub struct Control {
 
 /// How long an actor waits that holds too many leases, milliseconds.
 const FULL_RETRY_MS: u32 = 1_000;
+/// When an actor asks again that found the learner too far behind, milliseconds.
+const BEHIND_RETRY_MS: u32 = 500;
+
+/// An actor's question for work.
+struct Ask {
+    actor: ActorId,
+    lease: LeaseId,
+    games_per_minute: f32,
+    self_play_max: u32,
+}
 
 impl Control {
     /// Takes up a run where its store left it. The effects are what the (perhaps new) rules make of that state.
@@ -125,9 +135,18 @@ impl Control {
                 actor,
                 lease,
                 games_per_minute,
+                self_play_max,
             } => {
                 self.leases.heard(actor, now_ms);
-                effects.push(self.hand_out(actor, lease, games_per_minute, now_ms));
+                effects.push(self.hand_out(
+                    Ask {
+                        actor,
+                        lease,
+                        games_per_minute,
+                        self_play_max,
+                    },
+                    now_ms,
+                ));
             }
             Event::LeaseMentioned(lease) => self.leases.progress(lease, now_ms),
             Event::LeaseReturned(lease) => self.close(lease, LeaseEnd::Returned, &mut effects),
@@ -362,15 +381,17 @@ impl Control {
         });
     }
 
-    fn hand_out(&mut self, actor: ActorId, id: LeaseId, games_per_minute: f32, now_ms: u64) -> Effect {
+    fn hand_out(&mut self, ask: Ask, now_ms: u64) -> Effect {
+        let Ask { actor, lease: id, .. } = ask;
         if self.leases.held_by(actor) >= self.rules.leases.per_actor_max {
             return Effect::NoWork {
                 reason: "the actor holds as many leases as it may",
                 retry_after_ms: FULL_RETRY_MS,
             };
         }
-        let games = self.rules.leases.games(games_per_minute);
-        let pairs = self.pairs_for_lease(games);
+        let games = self.rules.leases.games(ask.games_per_minute);
+        let self_play = games.min(ask.self_play_max.saturating_sub(self.leases.self_play_games_out()));
+        let pairs = self.pairs_for_lease(games, self_play);
         let work = match &mut self.gate {
             GateState::Open { gate, match_games, .. } if !pairs.is_empty() => {
                 gate.assign(&pairs, id);
@@ -382,9 +403,15 @@ impl Control {
                     pairs,
                 }
             }
+            _ if self_play == 0 => {
+                return Effect::NoWork {
+                    reason: "self-play waits for the learner",
+                    retry_after_ms: BEHIND_RETRY_MS,
+                };
+            }
             other => {
                 if let GateState::Open { self_play_games, .. } = other {
-                    *self_play_games += u64::from(games);
+                    *self_play_games += u64::from(self_play);
                 }
                 let simulations = self.rules.schedule.row(self.iteration).simulations;
                 Work::SelfPlay {
@@ -394,7 +421,7 @@ impl Control {
             }
         };
         let games = match &work {
-            Work::SelfPlay { .. } => games,
+            Work::SelfPlay { .. } => self_play,
             Work::Match { pairs, .. } => pairs.len() as u32 * 2,
         };
         let lease = Lease {
@@ -409,8 +436,9 @@ impl Control {
         Effect::LeaseIssued(lease)
     }
 
-    /// The pairs a lease of about `games` games would take now; none when the match has had its share.
-    fn pairs_for_lease(&self, games: u32) -> Vec<u32> {
+    /// The pairs a lease of about `games` games would take now; none when the match has had its share and `self_play`
+    /// games are wanted.
+    fn pairs_for_lease(&self, games: u32, self_play: u32) -> Vec<u32> {
         let GateState::Open {
             gate,
             match_games,
@@ -420,7 +448,7 @@ impl Control {
             return Vec::new();
         };
         let share = self.rules.gate_share;
-        if *match_games as f64 * (1.0 - share) > *self_play_games as f64 * share {
+        if self_play > 0 && *match_games as f64 * (1.0 - share) > *self_play_games as f64 * share {
             return Vec::new();
         }
         // Spread over the actors at hand, so that the match does not wait for one of them.

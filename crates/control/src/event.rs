@@ -45,6 +45,8 @@ pub enum Event {
         lease: LeaseId,
         /// The actor's own rate; 0 when unknown.
         games_per_minute: f32,
+        /// Most games of self-play that may be under way in all leases together; 0 wants none now.
+        self_play_max: u32,
     },
     /// An actor says that it is at work on a lease.
     LeaseMentioned(LeaseId),

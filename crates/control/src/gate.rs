@@ -144,7 +144,7 @@ impl Gate {
         }
         let elo = elo_of(self.count.tally.points(), games);
         let mut text = format!(
-            "{verdict}: {wins} wins, {draws} draws and {losses} losses in {pairs} of {} pairs score {:.1} % where {} {} % was \
+            "{verdict}: {wins} wins, {draws} draws and {losses} losses in {pairs} of {} pairs score {:.1} % where {} {:.1} % was \
              needed; Elo {:+.0} ± {:.0}",
             self.rule.pairs,
             self.count.tally.score() * 100.0,

@@ -125,6 +125,12 @@ impl Leases {
         self.active.values().filter(|lease| lease.actor == actor).count() as u32
     }
 
+    /// Self-play games that are leased and not stored yet.
+    pub(crate) fn self_play_games_out(&self) -> u32 {
+        let self_play = self.active.values().filter(|lease| matches!(lease.work, Work::SelfPlay { .. }));
+        self_play.map(|lease| lease.games.saturating_sub(lease.stored)).sum()
+    }
+
     /// Notes that the holder of `id` is at work on it.
     pub(crate) fn progress(&mut self, id: LeaseId, now_ms: u64) {
         if let Some(lease) = self.active.get_mut(&id) {

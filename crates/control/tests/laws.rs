@@ -119,6 +119,7 @@ impl History {
                     actor: ActorId(actor),
                     lease,
                     games_per_minute: 3.0,
+                    self_play_max: u32::MAX,
                 };
                 for effect in self.step(asked) {
                     if let Effect::LeaseIssued(lease) = effect {
@@ -443,6 +444,39 @@ fn a_match_takes_half_of_what_is_handed_out() {
         of_match.abs_diff(of_self_play) <= 8,
         "{of_match} match games, {of_self_play} self-play games"
     );
+}
+
+#[test]
+fn self_play_under_way_stays_within_what_is_wanted_and_a_match_does_not_wait_for_it() {
+    let mut history = History::new(rules(vec![row(0, 100)], GateRule::Fixed(fixed(20, 0.55)), 1));
+    let mut ask = |history: &mut History, serial: u8, self_play_max: u32| {
+        history.step(Event::WorkAsked {
+            actor: ActorId(0),
+            lease: LeaseId([serial; 16]),
+            games_per_minute: 60.0,
+            self_play_max,
+        })
+    };
+    let games = |effects: &[Effect]| match effects {
+        [Effect::LeaseIssued(lease)] => lease.games,
+        [Effect::NoWork { .. }] => 0,
+        other => panic!("not an answer to an actor: {other:?}"),
+    };
+    // 90 s at 60 games a minute would be 90 games.
+    assert_eq!(games(&ask(&mut history, 1, 50)), 50);
+    assert_eq!(games(&ask(&mut history, 2, 60)), 10);
+    assert_eq!(games(&ask(&mut history, 3, 60)), 0);
+
+    let lease = LeaseId([1; 16]);
+    for _ in 0..100 {
+        history.step(Event::SelfPlayStored { lease, positions: 5 });
+    }
+    history.play(Op::Publish);
+    let wanted = ask(&mut history, 4, 0);
+    let [Effect::LeaseIssued(Lease { work: Work::Match { pairs, .. }, .. })] = wanted.as_slice() else {
+        panic!("the match waits for self-play: {wanted:?}");
+    };
+    assert_eq!(pairs.len(), 10, "nobody else wants the actor");
 }
 
 #[test]

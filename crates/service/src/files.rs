@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// A file could not be written durably.
@@ -31,7 +32,10 @@ pub fn write_atomic_with(path: &Path, fill: impl FnOnce(&mut File) -> io::Result
         _ => Path::new("."),
     };
     std::fs::create_dir_all(folder).map_err(wrapped)?;
-    let mut temporary = tempfile::Builder::new().prefix(".writing-").tempfile_in(folder).map_err(wrapped)?;
+    // A temporary file is private by default; what it becomes is as readable as any file of its owner.
+    let readable = std::fs::Permissions::from_mode(0o644);
+    let temporary = tempfile::Builder::new().prefix(".writing-").permissions(readable).tempfile_in(folder);
+    let mut temporary = temporary.map_err(wrapped)?;
     fill(temporary.as_file_mut()).map_err(wrapped)?;
     temporary.as_file().sync_all().map_err(wrapped)?;
     temporary.persist(path).map_err(|error| wrapped(error.error))?;

@@ -172,6 +172,9 @@ pub struct LearnerSection {
     pub value_loss_weight: f64,
     /// How often each position may be trained on, on average.
     pub samples_per_position: f64,
+    /// Self-play waits while the learner is this many steps behind what `samples_per_position` allows, so that a slow
+    /// learner is not outrun; 0 never waits.
+    pub steps_behind_max: u64,
     /// No step before the window holds this many positions.
     pub window_min_positions: u64,
     /// Steps between checkpoints.
@@ -191,6 +194,7 @@ impl Default for LearnerSection {
             weight_decay: 1e-4,
             value_loss_weight: 1.0,
             samples_per_position: 4.0,
+            steps_behind_max: 2_000,
             window_min_positions: 2_000,
             checkpoint_every_steps: 500,
             validation_share: 0.0,

@@ -11,7 +11,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let descriptors = protox::compile(&files, ["."])?;
     // `compile_fds` ignores `file_descriptor_set_path`, so the set is written here.
     let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?);
-    #[allow(clippy::disallowed_methods, reason = "a build script's output is cargo's to make whole")]
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a build script's output is cargo's to make whole"
+    )]
     std::fs::write(out.join("tengen_descriptor.bin"), descriptors.encode_to_vec())?;
     tonic_prost_build::configure()
         .build_transport(true)

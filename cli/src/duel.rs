@@ -66,7 +66,11 @@ pub(crate) async fn run(args: DuelArgs) -> anyhow::Result<()> {
         threads: args.threads.unwrap_or(cores),
         ..DuelOptions::default()
     };
-    let sessions = SessionOptions { device: args.device.clone(), intra_threads: 1, batch_max: options.batch_max };
+    let sessions = SessionOptions {
+        device: args.device,
+        intra_threads: 1,
+        batch_max: options.batch_max,
+    };
     let bar = progress_bar(args.games);
     let played = tokio::task::spawn_blocking(move || {
         let mut show = |tally: Tally| bar.set_position(u64::from(tally.games()));
@@ -93,7 +97,10 @@ fn progress_bar(games: u32) -> ProgressBar {
 
 async fn contestant(name: &str, args: &DuelArgs) -> anyhow::Result<Contestant> {
     if name == "random" {
-        return Ok(Contestant { player: Player::Random, metadata: None });
+        return Ok(Contestant {
+            player: Player::Random,
+            metadata: None,
+        });
     }
     let bytes = match local_file(name) {
         Some(path) => std::fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?,
@@ -107,7 +114,13 @@ async fn contestant(name: &str, args: &DuelArgs) -> anyhow::Result<Contestant> {
     };
     let metadata = read_metadata(&bytes).with_context(|| format!("{name} is not a network of ours"))?;
     let model: Arc<ModelBytes> = ModelBytes::new(bytes);
-    Ok(Contestant { player: Player::Network { model, simulations: args.simulations }, metadata: Some(metadata) })
+    Ok(Contestant {
+        player: Player::Network {
+            model,
+            simulations: args.simulations,
+        },
+        metadata: Some(metadata),
+    })
 }
 
 /// The model file that `name` means, if it is a file or a pulled folder.
@@ -139,7 +152,12 @@ fn game(args: &DuelArgs, contestants: [&Contestant; 2]) -> anyhow::Result<AnyGam
 }
 
 fn in_words(args: &DuelArgs, report: &DuelReport) -> String {
-    let DuelReport { tally, score, pairs, pairs_random } = report;
+    let DuelReport {
+        tally,
+        score,
+        pairs,
+        pairs_random,
+    } = report;
     let mut text = format!(
         "{} against {}: +{} ={} -{} in {} games, score {:.3} (95 % interval {:.3} to {:.3}), {} simulations",
         args.a,

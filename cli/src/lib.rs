@@ -47,7 +47,10 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
         _ => &cli.log.log,
     };
     tengen_service::telemetry::init(level, "tengen")?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
         match cli.command {
             Command::Up(args) => up::run(args, &cli.log).await,

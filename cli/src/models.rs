@@ -39,10 +39,20 @@ pub(crate) async fn run(command: ModelsCommand) -> anyhow::Result<()> {
 async fn list(args: &CoordinatorArgs) -> anyhow::Result<()> {
     let mut client = args.models()?;
     let mut page_token = String::new();
-    println!("{:<16} {:>9} {:>10} {:>8}  {:<16} verdict", "model", "iteration", "generation", "step", "state");
+    println!(
+        "{:<16} {:>9} {:>10} {:>8}  {:<16} verdict",
+        "model", "iteration", "generation", "step", "state"
+    );
     loop {
-        let request = ListModelsRequest { page_size: 100, page_token };
-        let page = client.list_models(request).await.map_err(|status| explain(&status))?.into_inner();
+        let request = ListModelsRequest {
+            page_size: 100,
+            page_token,
+        };
+        let page = client
+            .list_models(request)
+            .await
+            .map_err(|status| explain(&status))?
+            .into_inner();
         for model in &page.models {
             println!("{}", row(model));
         }
@@ -58,7 +68,9 @@ fn row(model: &Model) -> String {
         "{:<16} {:>9} {:>10} {:>8}  {:<16} {}",
         short_id(&model.model_id),
         model.iteration,
-        model.generation.map_or_else(|| "-".to_owned(), |generation| generation.to_string()),
+        model
+            .generation
+            .map_or_else(|| "-".to_owned(), |generation| generation.to_string()),
         model.step,
         state_name(model.state()),
         model.verdict

@@ -53,7 +53,10 @@ pub(crate) async fn download(client: &mut ModelServiceClient<Channel>, model: &M
     let mut interruptions = 0;
     while (bytes.len() as u64) < model.size_bytes {
         match fetch_from(client, model, &mut bytes).await {
-            Ok(()) => ensure!(bytes.len() as u64 >= model.size_bytes, "the coordinator sent too little"),
+            Ok(()) => ensure!(
+                bytes.len() as u64 >= model.size_bytes,
+                "the coordinator sent too little"
+            ),
             Err(status) if interruptions < INTERRUPTIONS_MAX && status.code() == tonic::Code::Unavailable => {
                 interruptions += 1;
                 tokio::time::sleep(backoff.next_delay()).await;
@@ -66,7 +69,10 @@ pub(crate) async fn download(client: &mut ModelServiceClient<Channel>, model: &M
         "the file that arrived is not model {}: its hash differs",
         short_id(&model.model_id)
     );
-    ensure!(Sha256::digest(&bytes).as_slice() == model.sha256, "the file's SHA-256 is not the announced one");
+    ensure!(
+        Sha256::digest(&bytes).as_slice() == model.sha256,
+        "the file's SHA-256 is not the announced one"
+    );
     Ok(bytes)
 }
 
@@ -75,11 +81,18 @@ async fn fetch_from(
     model: &Model,
     bytes: &mut Vec<u8>,
 ) -> Result<(), tonic::Status> {
-    let request = DownloadModelRequest { model_id: model.model_id.clone(), offset: bytes.len() as u64 };
+    let request = DownloadModelRequest {
+        model_id: model.model_id.clone(),
+        offset: bytes.len() as u64,
+    };
     let mut chunks = client.download_model(request).await?.into_inner();
     while let Some(chunk) = chunks.message().await? {
         if chunk.offset != bytes.len() as u64 {
-            return Err(tonic::Status::data_loss(format!("expected offset {}, got {}", bytes.len(), chunk.offset)));
+            return Err(tonic::Status::data_loss(format!(
+                "expected offset {}, got {}",
+                bytes.len(),
+                chunk.offset
+            )));
         }
         bytes.extend_from_slice(&chunk.data);
     }
@@ -94,7 +107,10 @@ fn write_folder(folder: &Path, model: &Model, onnx: &[u8]) -> anyhow::Result<()>
     };
     std::fs::create_dir_all(parent).with_context(|| format!("failed to make {}", parent.display()))?;
     if folder.exists() && !folder.join("SHA256SUMS").exists() {
-        bail!("{} exists and was not made by `tengen models pull`: name another with --out", folder.display());
+        bail!(
+            "{} exists and was not made by `tengen models pull`: name another with --out",
+            folder.display()
+        );
     }
     let staging = tempfile::Builder::new().prefix(".pulling-").tempdir_in(parent)?;
     let fresh = staging.path().join("new");
@@ -127,7 +143,8 @@ pub(crate) fn description(model: &Model) -> anyhow::Result<Value> {
         "" => Value::Null,
         text => serde_json::from_str(text).context("the model's metadata is not JSON")?,
     };
-    let configuration = toml::from_str::<toml::Table>(&model.run_toml).context("the run's configuration is not TOML")?;
+    let configuration =
+        toml::from_str::<toml::Table>(&model.run_toml).context("the run's configuration is not TOML")?;
     Ok(json!({
         "model_id": hex::encode(&model.model_id),
         "sha256": hex::encode(&model.sha256),

@@ -17,7 +17,11 @@ pub(crate) struct StatusArgs {
 
 pub(crate) async fn run(args: StatusArgs) -> anyhow::Result<()> {
     let mut client = args.coordinator.runs()?;
-    let status = client.get_status(GetStatusRequest {}).await.map_err(|status| explain(&status))?.into_inner();
+    let status = client
+        .get_status(GetStatusRequest {})
+        .await
+        .map_err(|status| explain(&status))?
+        .into_inner();
     print!("{}", page(&status));
     Ok(())
 }
@@ -25,12 +29,21 @@ pub(crate) async fn run(args: StatusArgs) -> anyhow::Result<()> {
 /// The whole status as text.
 fn page(status: &RunStatus) -> String {
     let mut lines: Vec<(&str, String)> = vec![
-        ("run", format!("{} ({}), up {}", status.run_id, status.game, duration(status.uptime_ms))),
+        (
+            "run",
+            format!("{} ({}), up {}", status.run_id, status.game, duration(status.uptime_ms)),
+        ),
         ("iteration", iteration(status)),
         ("generation", generation(status)),
-        ("gate", status.gate.as_ref().map_or_else(|| "none open".to_owned(), gate)),
+        (
+            "gate",
+            status.gate.as_ref().map_or_else(|| "none open".to_owned(), gate),
+        ),
         ("games", games(status)),
-        ("window", format!("{} of {} positions", status.window_positions, status.window_capacity)),
+        (
+            "window",
+            format!("{} of {} positions", status.window_positions, status.window_capacity),
+        ),
         ("learner", learner(status)),
         ("rates", rates(status)),
     ];
@@ -69,7 +82,10 @@ pub(crate) fn iteration(status: &RunStatus) -> String {
 fn generation(status: &RunStatus) -> String {
     let champion = status.champion.as_ref();
     let id = champion.map_or_else(String::new, |model| short_id(&model.model_id));
-    format!("{} (champion {id}), {} gates decided", status.generation, status.gates_decided)
+    format!(
+        "{} (champion {id}), {} gates decided",
+        status.generation, status.gates_decided
+    )
 }
 
 pub(crate) fn gate(gate: &Gate) -> String {
@@ -93,7 +109,10 @@ pub(crate) fn gate(gate: &Gate) -> String {
 }
 
 fn games(status: &RunStatus) -> String {
-    format!("{} self-play, {} match, {} positions", status.games, status.match_games, status.positions)
+    format!(
+        "{} self-play, {} match, {} positions",
+        status.games, status.match_games, status.positions
+    )
 }
 
 pub(crate) fn learner(status: &RunStatus) -> String {
@@ -114,13 +133,20 @@ pub(crate) fn learner(status: &RunStatus) -> String {
 }
 
 pub(crate) fn rates(status: &RunStatus) -> String {
-    format!("{:.0} games/min, {:.0} evaluations/s", status.games_per_minute, status.evaluations_per_second)
+    format!(
+        "{:.0} games/min, {:.0} evaluations/s",
+        status.games_per_minute, status.evaluations_per_second
+    )
 }
 
 fn counts(by_name: &std::collections::HashMap<String, u64>) -> String {
     let mut entries: Vec<_> = by_name.iter().collect();
     entries.sort();
-    entries.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
+    entries
+        .iter()
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 pub(crate) fn duration(milliseconds: u64) -> String {
@@ -140,12 +166,22 @@ mod tests {
             iteration_games: 10,
             iteration_games_target: 200,
             simulations: 64,
-            gate: Some(Gate { pairs: 3, pairs_target: 30, threshold: 0.55, ..Gate::default() }),
+            gate: Some(Gate {
+                pairs: 3,
+                pairs_target: 30,
+                threshold: 0.55,
+                ..Gate::default()
+            }),
             rejected: [("illegal-action".to_owned(), 2)].into(),
             ..RunStatus::default()
         };
         let page = page(&status);
-        for part in ["2: 10 of 200 games at 64", "3 of 30 pairs", "illegal-action 2", "not seen yet"] {
+        for part in [
+            "2: 10 of 200 games at 64",
+            "3 of 30 pairs",
+            "illegal-action 2",
+            "not seen yet",
+        ] {
             assert!(page.contains(part), "{part:?} in\n{page}");
         }
     }

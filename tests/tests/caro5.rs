@@ -1,5 +1,6 @@
 //! Caro5 with its Swap2 opening through the whole system: every path through the opening reaches the window.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
 
 use tengen_system_tests::cluster::Up;

@@ -1,5 +1,6 @@
 //! kill -9 of each process in turn: the run goes on, and what was acknowledged is there once.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
 
 use std::collections::BTreeSet;

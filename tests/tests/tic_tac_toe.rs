@@ -1,5 +1,7 @@
 //! The preset for tic-tac-toe learns to play perfectly within a budget of games.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::path::Path;
 
 use tengen_proto::v1::model_service_client::ModelServiceClient;

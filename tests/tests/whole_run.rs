@@ -1,6 +1,7 @@
 //! The loop from an empty board to a promoted network, through the user's command alone; then resuming, refusing and
 //! draining.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
 
 use std::path::{Path, PathBuf};

@@ -70,7 +70,12 @@ impl Child {
         let stop = CancellationToken::new();
         let (crashed, crashes) = watch::channel(0);
         let supervisor = tokio::spawn(supervise(process, Arc::clone(&spec), stop.clone(), crashed, events));
-        Ok(Child { spec, stop, crashes, supervisor: Some(supervisor) })
+        Ok(Child {
+            spec,
+            stop,
+            crashes,
+            supervisor: Some(supervisor),
+        })
     }
 
     /// From now on a crash restarts the child with `spec`.

@@ -57,7 +57,10 @@ pub(crate) struct UpArgs {
 
 pub(crate) async fn run(args: UpArgs, log: &LogArgs) -> anyhow::Result<()> {
     let config = RunConfig::load(&args.run)?;
-    let data = args.data.clone().unwrap_or_else(|| Path::new("data").join(&config.run.name));
+    let data = args
+        .data
+        .clone()
+        .unwrap_or_else(|| Path::new("data").join(&config.run.name));
     if args.actors == 0 {
         bail!("--actors 0: a cluster needs at least one actor");
     }
@@ -65,7 +68,12 @@ pub(crate) async fn run(args: UpArgs, log: &LogArgs) -> anyhow::Result<()> {
     let stop = shutdown::on_signals()?;
     let mut progress = Progress::new();
     let mut cluster = Cluster::start(&layout, args.actors, &stop).await?;
-    progress.note(&format!("{} in {}, coordinator {}", config.run.name, layout.data.display(), cluster.url));
+    progress.note(&format!(
+        "{} in {}, coordinator {}",
+        config.run.name,
+        layout.data.display(),
+        cluster.url
+    ));
     let outcome = observe(&mut cluster, &mut progress, &args, &stop).await;
     progress.note("draining");
     cluster.drain().await;
@@ -160,11 +168,19 @@ impl Layout {
     fn spec(&self, part: String, program: &str, args: Vec<OsString>) -> anyhow::Result<ChildSpec> {
         let program = self.programs.join(program);
         if !program.exists() {
-            bail!("{} is missing: build the whole workspace (`make build`)", program.display());
+            bail!(
+                "{} is missing: build the whole workspace (`make build`)",
+                program.display()
+            );
         }
         let mut all = args;
         all.extend(["--log".into(), self.log.clone().into(), "--exit-with-parent".into()]);
-        Ok(ChildSpec { log: self.data.join("logs").join(format!("{part}.log")), part, program, args: all })
+        Ok(ChildSpec {
+            log: self.data.join("logs").join(format!("{part}.log")),
+            part,
+            program,
+            args: all,
+        })
     }
 
     fn coordinator(&self, listen: SocketAddr) -> anyhow::Result<ChildSpec> {
@@ -246,7 +262,13 @@ impl Cluster {
         let actors = (0..actors as usize)
             .map(|index| Child::start(layout.actor(&url, index)?, sender.clone()))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(Cluster { url, coordinator, learner, actors, events })
+        Ok(Cluster {
+            url,
+            coordinator,
+            learner,
+            actors,
+            events,
+        })
     }
 
     /// Ends the children in the order in which work flows: nothing that is finished is lost on the way.
@@ -278,7 +300,10 @@ async fn ready(data: &Path, coordinator: &mut Child, stop: &CancellationToken) -
             }
         }
         if Instant::now() > give_up {
-            bail!("the coordinator did not serve within {START_MAX:?}:\n{}", coordinator.last_words());
+            bail!(
+                "the coordinator did not serve within {START_MAX:?}:\n{}",
+                coordinator.last_words()
+            );
         }
     }
 }

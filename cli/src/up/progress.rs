@@ -41,7 +41,11 @@ impl Progress {
         } else {
             Style::Lines { last: None }
         };
-        Progress { started: Instant::now(), generation: None, style }
+        Progress {
+            started: Instant::now(),
+            generation: None,
+            style,
+        }
     }
 
     /// A line that stays.
@@ -67,7 +71,11 @@ impl Progress {
 
     /// The run's newest status.
     pub(crate) fn show(&mut self, status: &RunStatus) {
-        if self.generation.replace(status.generation).is_some_and(|before| before != status.generation) {
+        if self
+            .generation
+            .replace(status.generation)
+            .is_some_and(|before| before != status.generation)
+        {
             let champion = status.champion.as_ref();
             let id = champion.map_or_else(String::new, |model| short_id(&model.model_id));
             self.note(&format!("generation {}: {id} is champion", status.generation));
@@ -122,8 +130,15 @@ impl Bars {
             bar.set_position(position.min(length));
         };
         self.iteration.set_prefix(status.iteration.to_string());
-        set(&self.iteration, status.iteration_games.into(), status.iteration_games_target.into());
-        self.iteration.set_message(format!("{} games in all, generation {}", status.games, status.generation));
+        set(
+            &self.iteration,
+            status.iteration_games.into(),
+            status.iteration_games_target.into(),
+        );
+        self.iteration.set_message(format!(
+            "{} games in all, generation {}",
+            status.games, status.generation
+        ));
         set(&self.window, status.window_positions, status.window_capacity);
         if let Some(learner) = &status.learner {
             set(&self.learner, learner.step, learner.step_limit.max(learner.step));
@@ -142,12 +157,16 @@ impl Bars {
                 self.gate.set_message("none open");
             }
         }
-        self.rates.set_message(format!("{elapsed}  {}  {}", status::rates(status), status.waiting));
+        self.rates
+            .set_message(format!("{elapsed}  {}  {}", status::rates(status), status.waiting));
     }
 }
 
 fn tally(gate: &Gate) -> String {
-    format!("+{} ={} -{} score {:.3} of {:.3}", gate.wins, gate.draws, gate.losses, gate.score, gate.threshold)
+    format!(
+        "+{} ={} -{} score {:.3} of {:.3}",
+        gate.wins, gate.draws, gate.losses, gate.score, gate.threshold
+    )
 }
 
 /// The whole status in one line.
@@ -191,11 +210,24 @@ mod tests {
             iteration_games_target: 100,
             generation: 2,
             window_positions: 4_000,
-            gate: Some(Gate { pairs: 5, pairs_target: 30, wins: 8, draws: 1, losses: 1, ..Gate::default() }),
+            gate: Some(Gate {
+                pairs: 5,
+                pairs_target: 30,
+                wins: 8,
+                draws: 1,
+                losses: 1,
+                ..Gate::default()
+            }),
             ..RunStatus::default()
         };
         let line = line(&status);
-        for part in ["iteration 3 7/100", "generation 2", "window 4000", "gate 5/30 +8 =1 -1", "learner not seen yet"] {
+        for part in [
+            "iteration 3 7/100",
+            "generation 2",
+            "window 4000",
+            "gate 5/30 +8 =1 -1",
+            "learner not seen yet",
+        ] {
             assert!(line.contains(part), "{part:?} in {line}");
         }
     }

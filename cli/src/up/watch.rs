@@ -41,7 +41,9 @@ async fn follow_once(
     decided: &mut Option<u32>,
     backoff: &mut Backoff,
 ) -> Result<(), tonic::Status> {
-    let request = WatchStatusRequest { interval_ms: INTERVAL_MS };
+    let request = WatchStatusRequest {
+        interval_ms: INTERVAL_MS,
+    };
     let mut stream = client.watch_status(request).await?.into_inner();
     while let Some(status) = stream.message().await? {
         *backoff = Backoff::default();
@@ -66,7 +68,10 @@ async fn newly_decided(client: &mut RunServiceClient<Channel>, count: u32) -> Re
     }
     // One more than asked for: the newest may still be open.
     let page_size = i32::try_from(count).unwrap_or(i32::MAX).saturating_add(1);
-    let request = ListMatchesRequest { page_size, page_token: String::new() };
+    let request = ListMatchesRequest {
+        page_size,
+        page_token: String::new(),
+    };
     let page = client.list_matches(request).await?.into_inner();
     let is_decided = |gate: &Gate| matches!(gate.state(), GateState::Promoted | GateState::Rejected);
     let mut gates: Vec<Gate> = page.gates.into_iter().filter(is_decided).take(count as usize).collect();

@@ -163,7 +163,9 @@ fn waiting(actors: &[v1::ActorStatus], learner: Option<&v1::LearnerStatus>, step
             let behind = learner.step_limit.saturating_sub(learner.step);
             // Leases keep the learner just inside its limit, so near it self-play is already being held back.
             if steps_behind_max > 0 && behind * 10 >= steps_behind_max * 9 {
-                sentences.push(format!("self-play waits for the learner, which is {behind} steps behind"));
+                sentences.push(format!(
+                    "self-play waits for the learner, which is {behind} steps behind"
+                ));
             }
         }
         _ => sentences.push("no learner is connected".to_owned()),

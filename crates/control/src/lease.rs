@@ -127,7 +127,10 @@ impl Leases {
 
     /// Self-play games that are leased and not stored yet.
     pub(crate) fn self_play_games_out(&self) -> u32 {
-        let self_play = self.active.values().filter(|lease| matches!(lease.work, Work::SelfPlay { .. }));
+        let self_play = self
+            .active
+            .values()
+            .filter(|lease| matches!(lease.work, Work::SelfPlay { .. }));
         self_play.map(|lease| lease.games.saturating_sub(lease.stored)).sum()
     }
 

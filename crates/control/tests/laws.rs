@@ -449,7 +449,7 @@ fn a_match_takes_half_of_what_is_handed_out() {
 #[test]
 fn self_play_under_way_stays_within_what_is_wanted_and_a_match_does_not_wait_for_it() {
     let mut history = History::new(rules(vec![row(0, 100)], GateRule::Fixed(fixed(20, 0.55)), 1));
-    let mut ask = |history: &mut History, serial: u8, self_play_max: u32| {
+    let ask = |history: &mut History, serial: u8, self_play_max: u32| {
         history.step(Event::WorkAsked {
             actor: ActorId(0),
             lease: LeaseId([serial; 16]),
@@ -473,7 +473,13 @@ fn self_play_under_way_stays_within_what_is_wanted_and_a_match_does_not_wait_for
     }
     history.play(Op::Publish);
     let wanted = ask(&mut history, 4, 0);
-    let [Effect::LeaseIssued(Lease { work: Work::Match { pairs, .. }, .. })] = wanted.as_slice() else {
+    let [
+        Effect::LeaseIssued(Lease {
+            work: Work::Match { pairs, .. },
+            ..
+        }),
+    ] = wanted.as_slice()
+    else {
         panic!("the match waits for self-play: {wanted:?}");
     };
     assert_eq!(pairs.len(), 10, "nobody else wants the actor");

@@ -19,7 +19,10 @@ pub struct AddressError {
 
 /// A channel to `url` that connects when first used, so that processes may start in any order.
 pub fn connect(url: &str) -> Result<Channel, AddressError> {
-    let refused = |reason: String| AddressError { url: url.to_owned(), reason };
+    let refused = |reason: String| AddressError {
+        url: url.to_owned(),
+        reason,
+    };
     let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| refused(error.to_string()))?;
     if endpoint.uri().scheme_str() != Some("http") {
         return Err(refused("only http:// is served by this version".to_owned()));

@@ -26,7 +26,10 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
 
 /// Like [`write_atomic`], for content that is produced by a function writing into the temporary file.
 pub fn write_atomic_with(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), WriteError> {
-    let wrapped = |source| WriteError { path: path.to_path_buf(), source };
+    let wrapped = |source| WriteError {
+        path: path.to_path_buf(),
+        source,
+    };
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -34,7 +37,10 @@ pub fn write_atomic_with(path: &Path, fill: impl FnOnce(&mut File) -> io::Result
     std::fs::create_dir_all(folder).map_err(wrapped)?;
     // A temporary file is private by default; what it becomes is as readable as any file of its owner.
     let readable = std::fs::Permissions::from_mode(0o644);
-    let temporary = tempfile::Builder::new().prefix(".writing-").permissions(readable).tempfile_in(folder);
+    let temporary = tempfile::Builder::new()
+        .prefix(".writing-")
+        .permissions(readable)
+        .tempfile_in(folder);
     let mut temporary = temporary.map_err(wrapped)?;
     fill(temporary.as_file_mut()).map_err(wrapped)?;
     temporary.as_file().sync_all().map_err(wrapped)?;

@@ -43,8 +43,9 @@ pub async fn probe(url: &str) -> Result<(), HealthError> {
     })?;
     match answer.into_inner().status() {
         ServingStatus::Serving => Ok(()),
-        status => {
-            Err(HealthError::NotServing { url: url.to_owned(), status: status.as_str_name().to_lowercase() })
-        }
+        status => Err(HealthError::NotServing {
+            url: url.to_owned(),
+            status: status.as_str_name().to_lowercase(),
+        }),
     }
 }

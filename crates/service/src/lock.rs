@@ -37,14 +37,25 @@ pub struct FolderLock {
 /// Takes `folder` (created when missing) for the part named `part`, for example `coordinator`.
 pub fn lock_folder(folder: &Path, part: &str) -> Result<FolderLock, LockError> {
     let path = folder.join(format!("{part}.lock"));
-    let io = |source| LockError::Io { path: path.clone(), source };
+    let io = |source| LockError::Io {
+        path: path.clone(),
+        source,
+    };
     std::fs::create_dir_all(folder).map_err(io)?;
-    let mut file =
-        OpenOptions::new().create(true).read(true).write(true).truncate(false).open(&path).map_err(io)?;
+    let mut file = OpenOptions::new()
+        .create(true)
+        .read(true)
+        .write(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(io)?;
     if !file.try_lock_exclusive().map_err(io)? {
         let mut holder = String::new();
         file.read_to_string(&mut holder).map_err(io)?;
-        return Err(LockError::Held { path, holder: holder.trim().to_owned() });
+        return Err(LockError::Held {
+            path,
+            holder: holder.trim().to_owned(),
+        });
     }
     file.set_len(0).map_err(io)?;
     file.rewind().map_err(io)?;
@@ -61,7 +72,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let held = lock_folder(folder.path(), "coordinator").unwrap();
         let refused = lock_folder(folder.path(), "coordinator").unwrap_err();
-        assert!(refused.to_string().contains(&std::process::id().to_string()), "{refused}");
+        assert!(
+            refused.to_string().contains(&std::process::id().to_string()),
+            "{refused}"
+        );
         drop(held);
         lock_folder(folder.path(), "coordinator").unwrap();
     }

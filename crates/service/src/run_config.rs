@@ -152,7 +152,9 @@ pub struct ReplaySection {
 
 impl Default for ReplaySection {
     fn default() -> Self {
-        ReplaySection { capacity_positions: 500_000 }
+        ReplaySection {
+            capacity_positions: 500_000,
+        }
     }
 }
 
@@ -217,7 +219,11 @@ pub struct ActorSection {
 
 impl Default for ActorSection {
     fn default() -> Self {
-        ActorSection { games: 64, batch_max: 64, device: "auto".to_owned() }
+        ActorSection {
+            games: 64,
+            batch_max: 64,
+            device: "auto".to_owned(),
+        }
     }
 }
 
@@ -234,9 +240,16 @@ pub struct CpuSection {
 impl CpuSection {
     /// Threads for the learner and for all actors together on a machine of `cores`.
     pub fn divide(&self, cores: u32) -> (u32, u32) {
-        let learner = if self.learner_threads == 0 { (cores / 4).max(1) } else { self.learner_threads };
-        let actors =
-            if self.actor_threads == 0 { cores.saturating_sub(learner).max(1) } else { self.actor_threads };
+        let learner = if self.learner_threads == 0 {
+            (cores / 4).max(1)
+        } else {
+            self.learner_threads
+        };
+        let actors = if self.actor_threads == 0 {
+            cores.saturating_sub(learner).max(1)
+        } else {
+            self.actor_threads
+        };
         (learner, actors)
     }
 }
@@ -246,9 +259,14 @@ impl RunConfig {
     pub fn load(path: &Path) -> Result<RunConfig, ConfigError> {
         let origin = path.display().to_string();
         let source = config::File::from(path).format(config::FileFormat::Toml).required(true);
-        let environment =
-            config::Environment::with_prefix("TENGEN").prefix_separator("_").separator("__").try_parsing(true);
-        RunConfig::read(&origin, config::Config::builder().add_source(source).add_source(environment))
+        let environment = config::Environment::with_prefix("TENGEN")
+            .prefix_separator("_")
+            .separator("__")
+            .try_parsing(true);
+        RunConfig::read(
+            &origin,
+            config::Config::builder().add_source(source).add_source(environment),
+        )
     }
 
     /// Reads and checks a configuration from TOML text.
@@ -261,8 +279,10 @@ impl RunConfig {
         origin: &str,
         builder: config::ConfigBuilder<config::builder::DefaultState>,
     ) -> Result<RunConfig, ConfigError> {
-        let unreadable =
-            |error: config::ConfigError| ConfigError::Read { origin: origin.to_owned(), reason: error.to_string() };
+        let unreadable = |error: config::ConfigError| ConfigError::Read {
+            origin: origin.to_owned(),
+            reason: error.to_string(),
+        };
         let values = builder.build().map_err(unreadable)?;
         let has_simulations = values.get::<config::Value>("search.simulations").is_ok();
         let config: RunConfig = values.try_deserialize().map_err(unreadable)?;
@@ -270,7 +290,14 @@ impl RunConfig {
         if has_simulations {
             faults.push("search.simulations: set it in [[schedule]] and [gate]".to_owned());
         }
-        if faults.is_empty() { Ok(config) } else { Err(ConfigError::Faults { origin: origin.to_owned(), faults }) }
+        if faults.is_empty() {
+            Ok(config)
+        } else {
+            Err(ConfigError::Faults {
+                origin: origin.to_owned(),
+                faults,
+            })
+        }
     }
 
     /// The whole configuration as TOML that [`RunConfig::from_toml`] reads back.
@@ -306,23 +333,46 @@ impl RunConfig {
             "schedule: the first row must have from_iteration = 0".to_owned(),
         );
         need(
-            self.schedule.windows(2).all(|rows| rows[0].from_iteration < rows[1].from_iteration),
+            self.schedule
+                .windows(2)
+                .all(|rows| rows[0].from_iteration < rows[1].from_iteration),
             "schedule: from_iteration must ascend".to_owned(),
         );
         for row in &self.schedule {
-            need(row.games >= 1, format!("schedule: games is {} from iteration {}", row.games, row.from_iteration));
+            need(
+                row.games >= 1,
+                format!("schedule: games is {} from iteration {}", row.games, row.from_iteration),
+            );
             need(
                 (2..=100_000).contains(&row.simulations),
                 format!("schedule: simulations is {}, must be 2 to 100000", row.simulations),
             );
         }
         let gate = &self.gate;
-        need(gate.games >= 2 && gate.games.is_multiple_of(2), format!("gate.games: {} must be even and positive", gate.games));
-        need(in_unit(gate.threshold), format!("gate.threshold: {} must be in (0, 1]", gate.threshold));
-        need(in_unit(gate.gate_share), format!("gate.gate_share: {} must be in (0, 1]", gate.gate_share));
-        need(gate.candidate_every >= 1, "gate.candidate_every: must be at least 1".to_owned());
-        need(self.replay.capacity_positions >= 1, "replay.capacity_positions: must be at least 1".to_owned());
-        need((1..=65_536).contains(&self.actor.games), format!("actor.games: {} must be 1 to 65536", self.actor.games));
+        need(
+            gate.games >= 2 && gate.games.is_multiple_of(2),
+            format!("gate.games: {} must be even and positive", gate.games),
+        );
+        need(
+            in_unit(gate.threshold),
+            format!("gate.threshold: {} must be in (0, 1]", gate.threshold),
+        );
+        need(
+            in_unit(gate.gate_share),
+            format!("gate.gate_share: {} must be in (0, 1]", gate.gate_share),
+        );
+        need(
+            gate.candidate_every >= 1,
+            "gate.candidate_every: must be at least 1".to_owned(),
+        );
+        need(
+            self.replay.capacity_positions >= 1,
+            "replay.capacity_positions: must be at least 1".to_owned(),
+        );
+        need(
+            (1..=65_536).contains(&self.actor.games),
+            format!("actor.games: {} must be 1 to 65536", self.actor.games),
+        );
         need(
             (1..=4_096).contains(&self.actor.batch_max),
             format!("actor.batch_max: {} must be 1 to 4096", self.actor.batch_max),
@@ -339,17 +389,37 @@ impl LearnerSection {
     fn faults(&self) -> Vec<String> {
         let checks = [
             ((1..=65_536).contains(&self.batch), "batch", "must be 1 to 65536"),
-            (self.learning_rate > 0.0 && self.learning_rate <= 10.0, "learning_rate", "must be in (0, 10]"),
+            (
+                self.learning_rate > 0.0 && self.learning_rate <= 10.0,
+                "learning_rate",
+                "must be in (0, 10]",
+            ),
             ((0.0..1.0).contains(&self.momentum), "momentum", "must be in [0, 1)"),
-            ((0.0..1.0).contains(&self.weight_decay), "weight_decay", "must be in [0, 1)"),
-            ((0.0..=100.0).contains(&self.value_loss_weight), "value_loss_weight", "must be in [0, 100]"),
+            (
+                (0.0..1.0).contains(&self.weight_decay),
+                "weight_decay",
+                "must be in [0, 1)",
+            ),
+            (
+                (0.0..=100.0).contains(&self.value_loss_weight),
+                "value_loss_weight",
+                "must be in [0, 100]",
+            ),
             (
                 self.samples_per_position > 0.0 && self.samples_per_position <= 1000.0,
                 "samples_per_position",
                 "must be in (0, 1000]",
             ),
-            (self.checkpoint_every_steps >= 1, "checkpoint_every_steps", "must be at least 1"),
-            ((0.0..0.9).contains(&self.validation_share), "validation_share", "must be in [0, 0.9)"),
+            (
+                self.checkpoint_every_steps >= 1,
+                "checkpoint_every_steps",
+                "must be at least 1",
+            ),
+            (
+                (0.0..0.9).contains(&self.validation_share),
+                "validation_share",
+                "must be in [0, 0.9)",
+            ),
         ];
         let bad = checks.into_iter().filter(|(holds, _, _)| !holds);
         bad.map(|(_, key, rule)| format!("learner.{key}: {rule}")).collect()
@@ -392,7 +462,10 @@ mod tests {
     #[test]
     fn the_schedule_row_is_the_last_that_has_begun() {
         let config = RunConfig::from_toml(SMALL).unwrap();
-        assert_eq!([0, 2, 3, 99].map(|iteration| config.row(iteration).games), [10, 10, 20, 20]);
+        assert_eq!(
+            [0, 2, 3, 99].map(|iteration| config.row(iteration).games),
+            [10, 10, 20, 20]
+        );
     }
 
     #[test]
@@ -413,7 +486,17 @@ mod tests {
     #[test]
     fn cores_are_divided_between_learner_and_actors() {
         let auto = CpuSection::default();
-        assert_eq!([1, 2, 8, 16].map(|cores| auto.divide(cores)), [(1, 1), (1, 1), (2, 6), (4, 12)]);
-        assert_eq!(CpuSection { learner_threads: 1, actor_threads: 2 }.divide(2), (1, 2));
+        assert_eq!(
+            [1, 2, 8, 16].map(|cores| auto.divide(cores)),
+            [(1, 1), (1, 1), (2, 6), (4, 12)]
+        );
+        assert_eq!(
+            CpuSection {
+                learner_threads: 1,
+                actor_threads: 2
+            }
+            .divide(2),
+            (1, 2)
+        );
     }
 }

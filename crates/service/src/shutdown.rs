@@ -10,11 +10,13 @@ pub fn watch(args: &ProcessArgs) -> std::io::Result<CancellationToken> {
     let token = on_signals()?;
     if args.exit_with_parent {
         let cancelled = token.clone();
-        std::thread::Builder::new().name("parent-watch".to_owned()).spawn(move || {
-            // Nothing is ever written to the pipe: the copy ends when its other end is closed, by whatever death.
-            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-            cancelled.cancel();
-        })?;
+        std::thread::Builder::new()
+            .name("parent-watch".to_owned())
+            .spawn(move || {
+                // Nothing is ever written to the pipe: the copy ends when its other end is closed, by whatever death.
+                let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+                cancelled.cancel();
+            })?;
     }
     Ok(token)
 }

@@ -133,7 +133,9 @@ impl Planner {
         if inputs.stop {
             return Next::Stop;
         }
-        if let Some(goal) = self.goal.filter(|_| !inputs.publishing)
+        // The export is checked on positions of the window, so it must be there.
+        let may_publish = !inputs.publishing && inputs.window.caught_up && inputs.window.positions > 0;
+        if let Some(goal) = self.goal.filter(|_| may_publish)
             && step >= self.goal_step(goal)
         {
             return Next::Publish(goal);
@@ -301,6 +303,27 @@ mod tests {
             Next::Publish(Candidate {
                 iteration: 2,
                 positions: 5_000
+            })
+        );
+    }
+
+    #[test]
+    fn after_a_restart_nothing_is_published_before_the_window_is_read() {
+        let mut planner = Planner::new(LIMIT);
+        let now = Inputs {
+            due: due(1, 600),
+            ..Inputs::default()
+        };
+        assert_eq!(planner.next(&now, 12), Next::Wait(Waiting::Mirror));
+        let read = Inputs {
+            window: inputs(600).window,
+            ..now
+        };
+        assert_eq!(
+            planner.next(&read, 12),
+            Next::Publish(Candidate {
+                iteration: 1,
+                positions: 600
             })
         );
     }

@@ -81,6 +81,8 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<()> {
     learner.run(reporter, registration, stop).await
 }
 
+type TrainingResult = std::result::Result<(), TrainingError>;
+
 /// Everything that is needed to begin.
 struct Learner {
     channel: Channel,
@@ -195,22 +197,28 @@ impl Learner {
             Arc::clone(&signals),
             stop.clone(),
         ));
-        let (ended, mut training_ended) = oneshot::channel();
-        let thread = start(training, threads, ended).context("failed to start the training thread")?;
+        let (thread, mut result) = start(training, threads).context("failed to start the training thread")?;
+        let mut trained = None;
 
         let reported = tokio::select! {
             reported = reporter.run(&registration.run_id, &place, &signals) => reported.map_err(anyhow::Error::from),
-            _ = &mut training_ended => Ok(()),
+            ended = &mut result => {
+                trained = Some(ended);
+                Ok(())
+            }
             // Each of them ends when the learner is stopped, and before that only by a panic.
             Some(task) = tasks.join_next() => task.context("a task of the learner ended early"),
         };
         signals.update(|inputs| inputs.stop = true);
-        // Already there when training ended by itself; else it comes after the last checkpoint.
-        let _ = training_ended.await;
-        let trained = thread.join().map_err(|_| anyhow!("the training thread panicked"))?;
+        let trained = match trained {
+            Some(trained) => trained,
+            // It comes after the last checkpoint.
+            None => result.await,
+        };
         stop.cancel();
+        thread.join().map_err(|_| anyhow!("the training thread panicked"))?;
         // When both failed, training's error is the nearer one.
-        trained?;
+        trained.context("the training thread ended without a result")??;
         reported?;
         tracing::info!("learner stopped");
         Ok(())
@@ -266,18 +274,17 @@ async fn begin(
     }
 }
 
-/// Runs training on its own thread; `ended` is dropped with it, whatever ends it.
-fn start(
-    training: Training,
-    threads: u16,
-    ended: oneshot::Sender<()>,
-) -> std::io::Result<JoinHandle<Result<(), TrainingError>>> {
-    std::thread::Builder::new()
+/// Runs training on its own thread, which sends its result when it ends.
+fn start(training: Training, threads: u16) -> std::io::Result<(JoinHandle<()>, oneshot::Receiver<TrainingResult>)> {
+    let (ended, result) = oneshot::channel();
+    let body = move || {
+        // OpenMP keeps the number per calling thread, so it is set here and not at start.
+        tch::set_num_threads(i32::from(threads));
+        // Nobody waits for it any more only when the process is already ending.
+        let _ = ended.send(training.run());
+    };
+    let thread = std::thread::Builder::new()
         .name("learner-train".to_owned())
-        .spawn(move || {
-            let _ended = ended;
-            // OpenMP keeps the number per calling thread, so it is set here and not at start.
-            tch::set_num_threads(i32::from(threads));
-            training.run()
-        })
+        .spawn(body)?;
+    Ok((thread, result))
 }

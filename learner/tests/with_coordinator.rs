@@ -37,6 +37,14 @@ impl Learner {
         Learner { stop, task }
     }
 
+    /// Waits until `holds`; a learner that ends before that fails the test.
+    async fn until(&mut self, coordinator: &Coordinator, holds: impl Fn(&State) -> bool) {
+        tokio::select! {
+            () = coordinator.until(holds) => {}
+            ended = &mut self.task => panic!("the learner ended: {ended:?}"),
+        }
+    }
+
     async fn stop(self) {
         self.stop.cancel();
         self.task.await.unwrap().unwrap();
@@ -56,12 +64,14 @@ async fn candidates_follow_each_other_and_a_restart_goes_on_where_it_was() {
     let serving = coordinator.serve().await;
     let data = tempfile::tempdir().unwrap();
 
-    let learner = Learner::start(&serving.url(), data.path());
-    coordinator.until(published(1)).await;
+    let mut learner = Learner::start(&serving.url(), data.path());
+    learner.until(&coordinator, published(1)).await;
     coordinator.state().due = (2, positions);
-    coordinator.until(published(2)).await;
-    coordinator
-        .until(|state| state.status.activity.starts_with("waiting for games"))
+    learner.until(&coordinator, published(2)).await;
+    learner
+        .until(&coordinator, |state| {
+            state.status.activity.starts_with("waiting for games")
+        })
         .await;
     learner.stop().await;
 
@@ -103,9 +113,11 @@ async fn candidates_follow_each_other_and_a_restart_goes_on_where_it_was() {
         .unwrap();
     let newest = checkpoint.state.exported.unwrap_or(checkpoint.state.published);
     assert_eq!((checkpoint.state.step, newest.iteration), (positions / 32, 2));
-    let learner = Learner::start(&serving.url(), data.path());
-    coordinator
-        .until(|state| state.registered.len() == 2 && state.status.step == positions / 32)
+    let mut learner = Learner::start(&serving.url(), data.path());
+    learner
+        .until(&coordinator, |state| {
+            state.registered.len() == 2 && state.status.step == positions / 32
+        })
         .await;
     learner.stop().await;
     let state = coordinator.state();
@@ -118,8 +130,8 @@ async fn a_learner_whose_place_was_taken_ends_and_says_so() {
     let coordinator = Coordinator::new(60);
     let serving = coordinator.serve().await;
     let data = tempfile::tempdir().unwrap();
-    let learner = Learner::start(&serving.url(), data.path());
-    coordinator.until(|state| state.status.step > 0).await;
+    let mut learner = Learner::start(&serving.url(), data.path());
+    learner.until(&coordinator, |state| state.status.step > 0).await;
     coordinator.state().fence += 1;
     let error = learner.task.await.unwrap().unwrap_err().to_string();
     assert!(error.contains("another learner took this one's place"), "{error}");
@@ -133,14 +145,14 @@ async fn training_survives_a_coordinators_restart() {
     let coordinator = Coordinator::new(60);
     let serving = coordinator.serve().await;
     let data = tempfile::tempdir().unwrap();
-    let learner = Learner::start(&serving.url(), data.path());
-    coordinator.until(|state| state.status.step > 0).await;
+    let mut learner = Learner::start(&serving.url(), data.path());
+    learner.until(&coordinator, |state| state.status.step > 0).await;
 
     let address = serving.kill().await;
     let positions = coordinator.positions();
     coordinator.state().due = (1, positions);
     let _serving = coordinator.serve_at(address).await;
-    coordinator.until(published(1)).await;
+    learner.until(&coordinator, published(1)).await;
     learner.stop().await;
     let state = coordinator.state();
     assert_eq!((state.registered.len(), state.published[0].0.fence), (1, 1));
@@ -151,15 +163,15 @@ async fn a_coordinator_that_forgot_its_learner_is_registered_with_again() {
     let coordinator = Coordinator::new(60);
     let serving = coordinator.serve().await;
     let data = tempfile::tempdir().unwrap();
-    let learner = Learner::start(&serving.url(), data.path());
-    coordinator.until(|state| state.status.step > 0).await;
+    let mut learner = Learner::start(&serving.url(), data.path());
+    learner.until(&coordinator, |state| state.status.step > 0).await;
     {
         let mut state = coordinator.state();
         state.fence = 100;
         state.refusal = Some(Status::not_found);
         state.due = (1, state.positions());
     }
-    coordinator.until(published(1)).await;
+    learner.until(&coordinator, published(1)).await;
     learner.stop().await;
     let state = coordinator.state();
     assert_eq!((state.registered.len(), state.published[0].0.fence), (2, 101));
@@ -179,8 +191,8 @@ async fn two_learners_do_not_share_a_folder() {
     let coordinator = Coordinator::new(60);
     let serving = coordinator.serve().await;
     let data = tempfile::tempdir().unwrap();
-    let learner = Learner::start(&serving.url(), data.path());
-    coordinator.until(|state| !state.registered.is_empty()).await;
+    let mut learner = Learner::start(&serving.url(), data.path());
+    learner.until(&coordinator, |state| !state.registered.is_empty()).await;
     let second = Learner::start(&serving.url(), data.path());
     let error = second.task.await.unwrap().unwrap_err().to_string();
     assert!(error.contains("in use"), "{error}");
@@ -195,8 +207,8 @@ async fn a_candidate_that_did_not_arrive_is_cut_again_after_a_restart() {
     coordinator.state().publishing = Publishing::Away;
     let serving = coordinator.serve().await;
     let data = tempfile::tempdir().unwrap();
-    let learner = Learner::start(&serving.url(), data.path());
-    coordinator.until(|state| state.publications_tried > 0).await;
+    let mut learner = Learner::start(&serving.url(), data.path());
+    learner.until(&coordinator, |state| state.publications_tried > 0).await;
     learner.stop().await;
     let checkpoint = CheckpointFolder::new(data.path().join("checkpoints"))
         .newest()
@@ -205,8 +217,8 @@ async fn a_candidate_that_did_not_arrive_is_cut_again_after_a_restart() {
     assert_eq!(checkpoint.state.exported.map(|exported| exported.iteration), Some(1));
 
     coordinator.state().publishing = Publishing::Works;
-    let learner = Learner::start(&serving.url(), data.path());
-    coordinator.until(published(1)).await;
+    let mut learner = Learner::start(&serving.url(), data.path());
+    learner.until(&coordinator, published(1)).await;
     learner.stop().await;
     let state = coordinator.state();
     let model = state.published[0].0.model.clone().unwrap();
@@ -224,8 +236,8 @@ async fn a_candidate_whose_answer_was_lost_is_published_once_and_is_the_next_one
     coordinator.state().publishing = Publishing::AnswerLost;
     let serving = coordinator.serve().await;
     let data = tempfile::tempdir().unwrap();
-    let learner = Learner::start(&serving.url(), data.path());
-    coordinator.until(published(1)).await;
+    let mut learner = Learner::start(&serving.url(), data.path());
+    learner.until(&coordinator, published(1)).await;
     learner.stop().await;
 
     {
@@ -233,8 +245,8 @@ async fn a_candidate_whose_answer_was_lost_is_published_once_and_is_the_next_one
         state.publishing = Publishing::Works;
         state.due = (2, positions);
     }
-    let learner = Learner::start(&serving.url(), data.path());
-    coordinator.until(published(2)).await;
+    let mut learner = Learner::start(&serving.url(), data.path());
+    learner.until(&coordinator, published(2)).await;
     learner.stop().await;
     let state = coordinator.state();
     let [first, second] = [0, 1].map(|index| state.published[index].0.model.clone().unwrap());
@@ -242,4 +254,24 @@ async fn a_candidate_whose_answer_was_lost_is_published_once_and_is_the_next_one
         (first.iteration, second.iteration, second.parent_id),
         (1, 2, first.model_id)
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ruined_training_ends_with_an_error_and_leaves_no_ruined_checkpoint() {
+    let coordinator = Coordinator::new(60);
+    // Each step multiplies the weights by about minus nine.
+    coordinator.state().run_toml = fake_coordinator::RUN_TOML.replace(
+        "samples_per_position = 1.0",
+        "samples_per_position = 100.0\nlearning_rate = 10.0\nweight_decay = 0.99",
+    );
+    let serving = coordinator.serve().await;
+    let data = tempfile::tempdir().unwrap();
+    let learner = Learner::start(&serving.url(), data.path());
+    let error = learner.task.await.unwrap().unwrap_err().to_string();
+    assert!(
+        error.contains("not finite") && error.contains("learning_rate"),
+        "{error}"
+    );
+    let checkpoint = CheckpointFolder::new(data.path().join("checkpoints")).newest().unwrap();
+    assert!(checkpoint.is_none_or(|checkpoint| checkpoint.state.policy_loss.is_finite()));
 }

@@ -57,6 +57,8 @@ pub(crate) struct State {
     pub(crate) fence: u64,
     /// How a wrong fence is refused.
     pub(crate) refusal: Option<fn(String) -> Status>,
+    /// The run's configuration.
+    pub(crate) run_toml: String,
     /// What is due: iteration and positions.
     pub(crate) due: (u32, u64),
     /// The window's games with their positions in all.
@@ -134,6 +136,7 @@ impl Coordinator {
         });
         let state = State {
             games: games.collect(),
+            run_toml: RUN_TOML.to_owned(),
             ..State::default()
         };
         Coordinator {
@@ -243,7 +246,7 @@ impl LearnerService for Coordinator {
             rules_fingerprint: game.rules_fingerprint().0.to_vec(),
             feature_fingerprint: game.feature_fingerprint().0.to_vec(),
             fence: state.fence,
-            run_toml: RUN_TOML.to_owned(),
+            run_toml: state.run_toml.clone(),
             seed: 7,
         };
         drop(state);

@@ -93,6 +93,8 @@ async fn observe(
     let watching = tokio::spawn(watch::follow(cluster.url.clone(), updates, stop.clone()));
     let outcome = loop {
         tokio::select! {
+            // In order: the status stream ends at the signal too, and then the signal is what counts.
+            biased;
             () = stop.cancelled() => break Ok(()),
             () = until(deadline) => break Ok(()),
             event = cluster.events.recv() => {

@@ -19,7 +19,8 @@ use crate::{models, pull};
 
 #[derive(Args, Debug)]
 pub(crate) struct DuelArgs {
-    /// First player: `random`, a model file, a pulled folder, or a network's name (`champion`, `latest`, `gen:N`, id)
+    /// First player: `random`, a network of the run (`champion`, `latest`, `gen:N`), a model file, a pulled folder, or
+    /// the first digits of a network's id
     a: String,
     /// Second player, named the same way
     b: String,
@@ -125,6 +126,10 @@ async fn contestant(name: &str, args: &DuelArgs) -> anyhow::Result<Contestant> {
 
 /// The model file that `name` means, if it is a file or a pulled folder.
 fn local_file(name: &str) -> Option<PathBuf> {
+    // These always mean the run's, even beside a folder of that name; `./champion` means the folder.
+    if matches!(name, "champion" | "latest") || name.starts_with("gen:") {
+        return None;
+    }
     let path = Path::new(name);
     let inside = path.join("model.onnx");
     [path.to_path_buf(), inside].into_iter().find(|path| path.is_file())

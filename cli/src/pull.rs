@@ -57,7 +57,7 @@ pub(crate) async fn download(client: &mut ModelServiceClient<Channel>, model: &M
                 bytes.len() as u64 >= model.size_bytes,
                 "the coordinator sent too little"
             ),
-            Err(status) if interruptions < INTERRUPTIONS_MAX && status.code() == tonic::Code::Unavailable => {
+            Err(status) if interruptions < INTERRUPTIONS_MAX && !is_answer(&status) => {
                 interruptions += 1;
                 tokio::time::sleep(backoff.next_delay()).await;
             }
@@ -74,6 +74,15 @@ pub(crate) async fn download(client: &mut ModelServiceClient<Channel>, model: &M
         "the file's SHA-256 is not the announced one"
     );
     Ok(bytes)
+}
+
+/// Whether the coordinator itself refused; everything else is a connection that broke, under many codes.
+fn is_answer(status: &tonic::Status) -> bool {
+    use tonic::Code::{DataLoss, InvalidArgument, NotFound, OutOfRange, PermissionDenied, Unauthenticated};
+    matches!(
+        status.code(),
+        DataLoss | InvalidArgument | NotFound | OutOfRange | PermissionDenied | Unauthenticated
+    )
 }
 
 async fn fetch_from(

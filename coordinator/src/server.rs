@@ -206,18 +206,21 @@ async fn serve(
     let run = shared.run.clone();
     drop(shared);
     set_health(&health, tonic_health::ServingStatus::Serving).await;
-    let drained = drain(run, health, stop.clone());
+    let drained = drain(run.clone(), health, stop.clone());
     let mut server = tokio::spawn(router.serve_with_incoming_shutdown(incoming, drained));
     let served = tokio::select! {
         served = &mut server => served,
         () = overdue(&stop) => {
             tracing::warn!("open requests were cut off");
             server.abort();
+            // Connections outlive the server that accepted them, and a peer that does not read keeps its own open.
+            run.stop().await;
             // Only an aborted task ends without a result of its own.
             server.await.or_else(|error| if error.is_cancelled() { Ok(Ok(())) } else { Err(error) })
         }
     };
-    // Every handle is gone with the server, so the owner commits what waits and ends.
+    // Every other handle is gone with the server, or the owner was stopped: it commits what waits and ends.
+    drop(run);
     let owned = tokio::task::spawn_blocking(move || owner.join()).await?;
     drop(lock);
     served??;

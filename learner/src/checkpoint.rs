@@ -59,6 +59,12 @@ pub enum CheckpointError {
         /// Why the newest cannot be used.
         newest: String,
     },
+    /// A tensor holds a number that is not finite; such a checkpoint would only be resumed into the same failure.
+    #[error("tensor {name} is not finite: training has diverged; lower learning_rate")]
+    NotFinite {
+        /// Which.
+        name: String,
+    },
     /// The tensors could not be copied.
     #[error("failed to copy tensor {name}: {source}")]
     Tensor {
@@ -132,6 +138,15 @@ struct SavedTensor {
     values: Vec<f32>,
 }
 
+impl Checkpoint {
+    /// Whether every number in it is finite.
+    pub fn is_finite(&self) -> bool {
+        self.tensors
+            .values()
+            .all(|tensor| tensor.values.iter().all(|value| value.is_finite()))
+    }
+}
+
 /// The folder that holds a run's checkpoints.
 #[derive(Clone, Debug)]
 pub struct CheckpointFolder(PathBuf);
@@ -147,6 +162,7 @@ impl CheckpointFolder {
         let path = self.0.join(format!("{PREFIX}{:012}{SUFFIX}", state.step));
         let bytes = encode(parameters, state).map_err(|reason| match reason {
             EncodeError::Tensor { name, source } => CheckpointError::Tensor { name, source },
+            EncodeError::NotFinite { name } => CheckpointError::NotFinite { name },
             EncodeError::Format(reason) => CheckpointError::Damaged {
                 path: path.clone(),
                 reason,
@@ -266,6 +282,7 @@ impl Checkpoint {
 
 enum EncodeError {
     Tensor { name: String, source: TchError },
+    NotFinite { name: String },
     Format(String),
 }
 
@@ -276,6 +293,9 @@ fn encode(parameters: &Parameters, state: &TrainingState) -> Result<Vec<u8>, Enc
             name: name.clone(),
             source,
         })?;
+        if !values.iter().all(|value| value.is_finite()) {
+            return Err(EncodeError::NotFinite { name });
+        }
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         let shape: Vec<usize> = tensor.size().iter().map(|&size| size as usize).collect();
         tensors.push((name, shape, bytes));

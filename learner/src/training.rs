@@ -242,7 +242,7 @@ impl Training {
     }
 
     fn checkpoint(&mut self, inputs: &Inputs) -> Result<(), TrainingError> {
-        // Also proves that the losses are still numbers: a checkpoint never holds a ruined network.
+        // Losses belong to the weights before the last update; the checkpoint itself refuses weights that are not finite.
         let losses = self.report_losses()?;
         let state = TrainingState {
             run_id: self.identity.run_id.clone(),

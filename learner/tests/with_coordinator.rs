@@ -264,6 +264,11 @@ async fn a_ruined_training_ends_with_an_error_and_leaves_no_ruined_checkpoint() 
         "samples_per_position = 1.0",
         "samples_per_position = 100.0\nlearning_rate = 10.0\nweight_decay = 0.99",
     );
+    let every_step = coordinator
+        .state()
+        .run_toml
+        .replace("checkpoint_every_steps = 5", "checkpoint_every_steps = 1");
+    coordinator.state().run_toml = every_step;
     let serving = coordinator.serve().await;
     let data = tempfile::tempdir().unwrap();
     let learner = Learner::start(&serving.url(), data.path());
@@ -273,5 +278,6 @@ async fn a_ruined_training_ends_with_an_error_and_leaves_no_ruined_checkpoint() 
         "{error}"
     );
     let checkpoint = CheckpointFolder::new(data.path().join("checkpoints")).newest().unwrap();
-    assert!(checkpoint.is_none_or(|checkpoint| checkpoint.state.policy_loss.is_finite()));
+    let checkpoint = checkpoint.expect("every step before the ruin left a checkpoint");
+    assert!(checkpoint.is_finite(), "step {} is ruined", checkpoint.state.step);
 }

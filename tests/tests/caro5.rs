@@ -51,6 +51,9 @@ async fn every_opening_path_reaches_the_window_and_nothing_is_rejected() {
         "honest games were rejected: {:?}",
         status.rejected
     );
+    // Every stored position is in the window that was rebuilt from the database.
+    assert_eq!(status.window_positions, status.positions);
+    assert!(status.positions > 0);
     for path in ["take-black", "take-white", "offer/take-black", "offer/take-white"] {
         let games = status.opening_paths.get(path).copied().unwrap_or_default();
         assert!(games > 0, "no game went {path}: {:?}", status.opening_paths);

@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use tengen_proto::v1::model_service_client::ModelServiceClient;
-use tengen_proto::v1::{DownloadModelRequest, WatchChampionRequest};
+use tengen_proto::v1::run_service_client::RunServiceClient;
+use tengen_proto::v1::{DownloadModelRequest, WatchChampionRequest, WatchStatusRequest};
 use tengen_system_tests::cluster::{Up, repository};
 use tengen_system_tests::optimal::TicTacToe;
 use tonic::transport::Channel;
@@ -29,11 +30,10 @@ async fn the_champion_becomes_optimal_everywhere_and_loses_no_line() {
         .unwrap()
         .into_inner();
     loop {
-        let champion = champions
-            .message()
-            .await
-            .unwrap()
-            .expect("the champions' stream goes on");
+        let champion = tokio::select! {
+            champion = champions.message() => champion.unwrap().expect("the champions' stream goes on"),
+            games = spent(&up) => panic!("{games} games and no champion that plays perfectly"),
+        };
         let model = download(&mut client, &champion.model_id).await;
         let choices = solved.choices(&model, SIMULATIONS);
         let (mistakes, lost) = (solved.mistakes(&choices), solved.lost_lines(&choices));
@@ -57,6 +57,19 @@ async fn the_champion_becomes_optimal_everywhere_and_loses_no_line() {
         status.rejected
     );
     assert!(up.interrupt().0.success());
+}
+
+/// Ends when the budget is spent.
+async fn spent(up: &Up) -> u64 {
+    let mut client = RunServiceClient::new(up.channel());
+    let request = WatchStatusRequest { interval_ms: 500 };
+    let mut updates = client.watch_status(request).await.unwrap().into_inner();
+    loop {
+        let status = updates.message().await.unwrap().expect("the status stream goes on");
+        if status.games > GAMES_MAX {
+            return status.games;
+        }
+    }
 }
 
 async fn download(client: &mut ModelServiceClient<Channel>, model_id: &[u8]) -> Vec<u8> {

@@ -7,6 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use tengen_proto::v1::WatchStatusRequest;
+use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_system_tests::cluster::{Up, is_alive, tengen, tengen_ok};
 
 /// Connect Four with a tiny network and a short gate.
@@ -27,8 +29,8 @@ simulations = 24
 [selfplay]
 random_plies_max = 2
 [gate]
-games = 24
-threshold = 0.55
+games = 60
+threshold = 0.7
 simulations = 16
 [learner]
 batch = 64
@@ -42,7 +44,8 @@ learner_threads = 1
 actor_threads = 1
 "#;
 
-/// Games within which the first promotion must come; it comes within the first few hundred.
+/// Games within which the first promotion must come; it comes within the first thousand. The gate asks for so much that
+/// what passes it also passes the duels below.
 const GAMES_MAX: &str = "4000";
 
 fn write_run(folder: &Path, text: &str) -> PathBuf {
@@ -69,7 +72,12 @@ async fn a_run_reaches_a_promotion_and_its_champion_is_pulled_played_and_resumed
         "a child outlived `tengen up`"
     );
 
+    let checkpoint = newest_checkpoint(&data);
     let up = Up::start(&run, &data, &[]);
+    assert!(
+        first_step(&up).await >= checkpoint,
+        "the learner did not go on from its checkpoint"
+    );
     let before = up.status().await;
     assert!(before.generation >= 1, "the champion was forgotten");
     assert!(
@@ -107,6 +115,33 @@ async fn a_run_reaches_a_promotion_and_its_champion_is_pulled_played_and_resumed
         "the refused start changed the run"
     );
     assert!(up.interrupt().0.success());
+}
+
+/// Step of the newest checkpoint.
+fn newest_checkpoint(data: &Path) -> u64 {
+    let files = std::fs::read_dir(data.join("learner/checkpoints")).unwrap().flatten();
+    let step = |name: String| {
+        name.chars()
+            .filter(char::is_ascii_digit)
+            .collect::<String>()
+            .parse()
+            .ok()
+    };
+    let steps = files.filter_map(|file| step(file.file_name().into_string().unwrap()));
+    steps.max().expect("draining writes a checkpoint")
+}
+
+/// The first step that the learner reports.
+async fn first_step(up: &Up) -> u64 {
+    let mut client = RunServiceClient::new(up.channel());
+    let request = WatchStatusRequest { interval_ms: 100 };
+    let mut updates = client.watch_status(request).await.unwrap().into_inner();
+    loop {
+        let status = updates.message().await.unwrap().expect("the status stream goes on");
+        if let Some(learner) = status.learner {
+            return learner.step;
+        }
+    }
 }
 
 fn check_pull_and_duel(up: &Up, folder: &Path) {

@@ -129,7 +129,6 @@ fn spawn(spec: &ChildSpec) -> anyhow::Result<tokio::process::Child> {
         .stderr(log)
         // Ctrl-C in the terminal must reach this process alone: it ends the others in order.
         .process_group(0)
-        .kill_on_drop(true)
         .spawn()
         .with_context(|| format!("failed to start {}", spec.program.display()))
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use tengen_service::args::LogArgs;
+use tengen_service::lock::lock_folder;
 use tengen_service::run_config::RunConfig;
 use tengen_service::{health, shutdown};
 use tokio::sync::mpsc;
@@ -65,9 +66,14 @@ pub(crate) async fn run(args: UpArgs, log: &LogArgs) -> anyhow::Result<()> {
         bail!("--actors 0: a cluster needs at least one actor");
     }
     let layout = Layout::new(&args, &config, data, log)?;
+    // Before anything in the folder is touched: a second start must not disturb the first.
+    let _held = lock_folder(&layout.data, "up")?;
     let stop = shutdown::on_signals()?;
     let mut progress = Progress::new();
-    let mut cluster = Cluster::start(&layout, args.actors, &stop).await?;
+    let Some(mut cluster) = Cluster::start(&layout, args.actors, &stop).await? else {
+        progress.note("stopped before the coordinator served");
+        return Ok(());
+    };
     progress.note(&format!(
         "{} in {}, coordinator {}",
         config.run.name,
@@ -243,7 +249,8 @@ struct Cluster {
 }
 
 impl Cluster {
-    async fn start(layout: &Layout, actors: u32, stop: &CancellationToken) -> anyhow::Result<Cluster> {
+    /// Starts everything; `None` when `stop` came first. What was started before an error is drained.
+    async fn start(layout: &Layout, actors: u32, stop: &CancellationToken) -> anyhow::Result<Option<Cluster>> {
         let (sender, events) = mpsc::channel(64);
         let address_file = layout.data.join(ADDRESS_FILE);
         if address_file.exists() {
@@ -252,25 +259,45 @@ impl Cluster {
         }
         let mut coordinator = Child::start(layout.coordinator(layout.listen)?, sender.clone())?;
         let url = match ready(&layout.data, &mut coordinator, stop).await {
-            Ok(url) => url,
-            Err(error) => {
+            Ok(Some(url)) => url,
+            other => {
                 coordinator.drain().await;
-                return Err(error);
+                return other.map(|_| None);
             }
         };
-        // A restarted coordinator must be found where the others look for it.
-        coordinator.restart_as(layout.coordinator(url.trim_start_matches("http://").parse()?)?);
-        let learner = Child::start(layout.learner(&url)?, sender.clone())?;
+        match Cluster::join(layout, actors, &url, &sender) {
+            Ok((learner, actors)) => {
+                // A restarted coordinator must be found where the others look for it.
+                coordinator.restart_as(layout.coordinator(url.trim_start_matches("http://").parse()?)?);
+                Ok(Some(Cluster {
+                    url,
+                    coordinator,
+                    learner,
+                    actors,
+                    events,
+                }))
+            }
+            Err(error) => {
+                coordinator.drain().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Starts the processes that need the coordinator's address. All programs are looked for before the first starts.
+    fn join(
+        layout: &Layout,
+        actors: u32,
+        url: &str,
+        events: &mpsc::Sender<ChildEvent>,
+    ) -> anyhow::Result<(Child, Vec<Child>)> {
+        let learner = layout.learner(url)?;
         let actors = (0..actors as usize)
-            .map(|index| Child::start(layout.actor(&url, index)?, sender.clone()))
+            .map(|index| layout.actor(url, index))
             .collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(Cluster {
-            url,
-            coordinator,
-            learner,
-            actors,
-            events,
-        })
+        let learner = Child::start(learner, events.clone())?;
+        let actors = actors.into_iter().map(|actor| Child::start(actor, events.clone()));
+        Ok((learner, actors.collect::<anyhow::Result<Vec<_>>>()?))
     }
 
     /// Ends the children in the order in which work flows: nothing that is finished is lost on the way.
@@ -285,19 +312,19 @@ impl Cluster {
     }
 }
 
-/// Waits until the coordinator serves and returns its address.
-async fn ready(data: &Path, coordinator: &mut Child, stop: &CancellationToken) -> anyhow::Result<String> {
+/// Waits until the coordinator serves and returns its address; `None` when `stop` came first.
+async fn ready(data: &Path, coordinator: &mut Child, stop: &CancellationToken) -> anyhow::Result<Option<String>> {
     let give_up = Instant::now() + START_MAX;
     let mut looks = tokio::time::interval(Duration::from_millis(50));
     loop {
         tokio::select! {
-            () = stop.cancelled() => bail!("stopped before the coordinator served"),
+            () = stop.cancelled() => return Ok(None),
             () = coordinator.crashed() => bail!("the coordinator did not start:\n{}", coordinator.last_words()),
             _ = looks.tick() => {
                 if let Ok(url) = read_address(data)
                     && health::probe(&url).await.is_ok()
                 {
-                    return Ok(url);
+                    return Ok(Some(url));
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! What `tengen up` shows: bars in a terminal, plain lines elsewhere, and a line for everything that happens once.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -54,7 +54,7 @@ impl Progress {
         match &self.style {
             // Printing fails only when the terminal is gone; there is nobody to tell then.
             Style::Bars(bars) => drop(bars.all.println(line)),
-            Style::Lines { .. } => println!("{line}"),
+            Style::Lines { .. } => print_line(&line),
         }
     }
 
@@ -86,7 +86,7 @@ impl Progress {
             Style::Lines { last } => {
                 if last.is_none_or(|last| last.elapsed() >= LINE_EVERY) {
                     *last = Some(Instant::now());
-                    println!("[{elapsed}] {}", line(status));
+                    print_line(&format!("[{elapsed}] {}", line(status)));
                 }
             }
         }
@@ -160,6 +160,11 @@ impl Bars {
         self.rates
             .set_message(format!("{elapsed}  {}  {}", status::rates(status), status.waiting));
     }
+}
+
+/// Prints a line, also into a pipe that nobody reads any more: the cluster's drain must not die of it.
+fn print_line(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 fn tally(gate: &Gate) -> String {

@@ -66,6 +66,12 @@ impl Handle {
         let _ = self.requests.try_send(Request::Tick);
     }
 
+    /// Ends the owner although others may still ask it things: they are told that it is gone.
+    pub(crate) async fn stop(&self) {
+        // An owner that is gone already needs no asking.
+        let _ = self.requests.send(Request::Stop).await;
+    }
+
     /// Returns when the owner has ended.
     pub(crate) async fn gone(&self) {
         self.requests.closed().await;

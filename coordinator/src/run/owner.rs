@@ -138,7 +138,11 @@ impl Owner {
             {
                 batch.push(request);
             }
+            let last = batch.iter().any(|request| matches!(request, Request::Stop));
             self.carry_out(std::mem::take(&mut batch))?;
+            if last {
+                break;
+            }
             match queue.blocking_recv() {
                 Some(request) => batch.push(request),
                 None => break,

@@ -183,4 +183,6 @@ pub(crate) enum Request {
     Tick,
     /// Hand out no more work.
     Drain,
+    /// End after the batch this is in, whoever still holds a handle.
+    Stop,
 }

@@ -172,7 +172,7 @@ impl State {
                 let answer = self.publish(connection, fence, *model, now, out)?;
                 out.reply(reply, answer);
             }
-            Request::Tick => {}
+            Request::Tick | Request::Stop => {}
             Request::Drain => self.draining = true,
         }
         Ok(())

@@ -119,13 +119,19 @@ impl State {
         if learner.steps_behind_max == 0 || self.control.positions() < learner.window_min_positions {
             return u32::MAX;
         }
-        let behind = live.status.step_limit.saturating_sub(live.status.step);
+        // From what is stored here, not from what the learner last said: a silent one must not be outrun.
+        let allowed = self.control.positions() as f64 * learner.samples_per_position / f64::from(learner.batch);
+        let behind = (allowed as u64).saturating_sub(live.status.step);
         let steps = learner.steps_behind_max.saturating_sub(behind) as f64;
+        if steps <= 0.0 {
+            return 0;
+        }
         let positions = steps * f64::from(learner.batch) / learner.samples_per_position;
         let games = self.progress().self_play_games.max(1) as f64;
         let positions_per_game = (self.control.positions() as f64 / games).max(1.0);
-        // A float's conversion saturates: a learner that is not behind at all leaves room for any lease.
-        (positions / positions_per_game) as u32
+        // At least one: where a single game holds more than the room left, the learner would otherwise wait for games
+        // that wait for it. The conversion saturates.
+        ((positions / positions_per_game) as u32).max(1)
     }
 
     /// The work order of a lease.

@@ -354,6 +354,18 @@ impl RunConfig {
             format!("gate.games: {} must be even and positive", gate.games),
         );
         need(
+            gate.games <= 100_000,
+            format!("gate.games: {} must be at most 100000", gate.games),
+        );
+        need(
+            !(gate.strict && gate.threshold >= 1.0),
+            "gate.strict: no score is greater than the threshold 1".to_owned(),
+        );
+        need(
+            gate.simulations == 0 || (2..=100_000).contains(&gate.simulations),
+            format!("gate.simulations: {} must be 0 or 2 to 100000", gate.simulations),
+        );
+        need(
             in_unit(gate.threshold),
             format!("gate.threshold: {} must be in (0, 1]", gate.threshold),
         );

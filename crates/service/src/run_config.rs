@@ -348,35 +348,6 @@ impl RunConfig {
                 format!("schedule: simulations is {}, must be 2 to 100000", row.simulations),
             );
         }
-        let gate = &self.gate;
-        need(
-            gate.games >= 2 && gate.games.is_multiple_of(2),
-            format!("gate.games: {} must be even and positive", gate.games),
-        );
-        need(
-            gate.games <= 100_000,
-            format!("gate.games: {} must be at most 100000", gate.games),
-        );
-        need(
-            !(gate.strict && gate.threshold >= 1.0),
-            "gate.strict: no score is greater than the threshold 1".to_owned(),
-        );
-        need(
-            gate.simulations == 0 || (2..=100_000).contains(&gate.simulations),
-            format!("gate.simulations: {} must be 0 or 2 to 100000", gate.simulations),
-        );
-        need(
-            in_unit(gate.threshold),
-            format!("gate.threshold: {} must be in (0, 1]", gate.threshold),
-        );
-        need(
-            in_unit(gate.gate_share),
-            format!("gate.gate_share: {} must be in (0, 1]", gate.gate_share),
-        );
-        need(
-            gate.candidate_every >= 1,
-            "gate.candidate_every: must be at least 1".to_owned(),
-        );
         need(
             self.replay.capacity_positions >= 1,
             "replay.capacity_positions: must be at least 1".to_owned(),
@@ -389,12 +360,39 @@ impl RunConfig {
             (1..=4_096).contains(&self.actor.batch_max),
             format!("actor.batch_max: {} must be 1 to 4096", self.actor.batch_max),
         );
+        faults.extend(self.gate.faults());
         faults.extend(self.learner.faults());
         if let Err(error) = self.search.validate() {
             faults.extend(error.faults.into_iter().map(|fault| format!("search.{fault}")));
         }
         faults
     }
+}
+
+impl GateSection {
+    fn faults(&self) -> Vec<String> {
+        let games_fit = self.games.is_multiple_of(2) && (2..=100_000).contains(&self.games);
+        let simulations_fit = self.simulations == 0 || (2..=100_000).contains(&self.simulations);
+        let checks = [
+            (games_fit, "games", "must be even, 2 to 100000"),
+            (in_unit(self.threshold), "threshold", "must be in (0, 1]"),
+            (
+                !(self.strict && self.threshold >= 1.0),
+                "strict",
+                "no score is greater than the threshold 1",
+            ),
+            (simulations_fit, "simulations", "must be 0 or 2 to 100000"),
+            (in_unit(self.gate_share), "gate_share", "must be in (0, 1]"),
+            (self.candidate_every >= 1, "candidate_every", "must be at least 1"),
+        ];
+        faults_of("gate", checks)
+    }
+}
+
+/// One sentence for each check that does not hold.
+fn faults_of<const N: usize>(section: &str, checks: [(bool, &str, &str); N]) -> Vec<String> {
+    let bad = checks.into_iter().filter(|(holds, _, _)| !holds);
+    bad.map(|(_, key, rule)| format!("{section}.{key}: {rule}")).collect()
 }
 
 impl LearnerSection {
@@ -433,8 +431,7 @@ impl LearnerSection {
                 "must be in [0, 0.9)",
             ),
         ];
-        let bad = checks.into_iter().filter(|(holds, _, _)| !holds);
-        bad.map(|(_, key, rule)| format!("learner.{key}: {rule}")).collect()
+        faults_of("learner", checks)
     }
 }
 

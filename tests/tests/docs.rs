@@ -1,4 +1,5 @@
-//! The map must not lie: every path in backticks in `docs/ARCHITECTURE.md` exists in the repository.
+//! The map must not lie: every path in backticks in `docs/ARCHITECTURE.md` exists in the repository, and so does
+//! everything that README and docs link to.
 
 use std::path::Path;
 
@@ -21,6 +22,32 @@ fn every_path_on_the_map_exists() {
     assert!(!paths.is_empty(), "{MAP} names no path at all");
     let missing: Vec<&str> = paths.into_iter().filter(|path| !root.join(path).exists()).collect();
     assert!(missing.is_empty(), "{MAP} names paths that do not exist: {missing:?}");
+}
+
+#[test]
+fn links_of_the_readme_and_the_docs_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the repository");
+    let docs = std::fs::read_dir(root.join("docs")).expect("there are docs");
+    let mut pages: Vec<_> = docs.flatten().map(|entry| entry.path()).collect();
+    pages.push(root.join("README.md"));
+    let mut links = 0;
+    for page in pages {
+        let text = std::fs::read_to_string(&page).expect("a page is text");
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if !target.starts_with("http") {
+                links += 1;
+                let path = page.parent().expect("a page lies in a folder").join(target);
+                assert!(
+                    path.exists(),
+                    "{} links to {target}, which does not exist",
+                    page.display()
+                );
+            }
+        }
+    }
+    assert!(links > 0, "no page links to another");
 }
 
 #[test]

@@ -17,7 +17,8 @@ fn main() {
         return;
     };
     let lib = Path::new(&libtorch).join("lib");
-    println!("cargo:rerun-if-changed={}", lib.join("libtorch_cuda.so").display());
+    // The folder, not the CUDA library: a file that is missing would make every build begin anew.
+    println!("cargo:rerun-if-changed={}", lib.display());
     println!("cargo:rustc-link-search=native={}", lib.display());
     println!("cargo:rustc-link-arg=-Wl,-rpath,{}", lib.display());
     if lib.join("libtorch_cuda.so").exists() {

@@ -100,7 +100,7 @@ impl State {
             window_positions: window.positions,
             window_capacity: window.capacity,
             rejected: self.rejected.clone().into_iter().collect(),
-            waiting: waiting(&actors, learner.as_ref(), self.facts.config.learner.steps_behind_max),
+            waiting: waiting(&actors, learner.as_ref(), self.steps_holding_self_play()),
             learner,
             games_per_minute,
             evaluations_per_second: actors.iter().map(|actor| actor.evaluations_per_second).sum(),
@@ -108,6 +108,14 @@ impl State {
             opening_paths: self.opening_paths.clone().into_iter().collect(),
             candidates_waiting: u32::from(self.control.waiting().is_some()),
         }
+    }
+
+    /// How far the learner is behind, when that is far enough to hold self-play back. Leases keep it just inside its
+    /// limit, so a little below the limit self-play already waits.
+    fn steps_holding_self_play(&self) -> Option<u64> {
+        let limit = self.facts.config.learner.steps_behind_max;
+        self.steps_behind()
+            .filter(|behind| limit > 0 && behind * 10 >= limit * 9)
     }
 
     fn actor_statuses(&self, now_ms: u64) -> Vec<v1::ActorStatus> {
@@ -150,7 +158,7 @@ fn gate_in_progress(gate: &Gate, opened_ms: i64) -> v1::Gate {
 }
 
 /// Who waits for whom, in a sentence; empty when nobody does.
-fn waiting(actors: &[v1::ActorStatus], learner: Option<&v1::LearnerStatus>, steps_behind_max: u64) -> String {
+fn waiting(actors: &[v1::ActorStatus], learner: Option<&v1::LearnerStatus>, behind: Option<u64>) -> String {
     let mut sentences = Vec::new();
     if actors.is_empty() {
         sentences.push("no actor is connected".to_owned());
@@ -160,15 +168,13 @@ fn waiting(actors: &[v1::ActorStatus], learner: Option<&v1::LearnerStatus>, step
             if learner.activity.contains("wait") {
                 sentences.push(format!("the learner is {}", learner.activity));
             }
-            let behind = learner.step_limit.saturating_sub(learner.step);
-            // Leases keep the learner just inside its limit, so near it self-play is already being held back.
-            if steps_behind_max > 0 && behind * 10 >= steps_behind_max * 9 {
-                sentences.push(format!(
-                    "self-play waits for the learner, which is {behind} steps behind"
-                ));
-            }
         }
         _ => sentences.push("no learner is connected".to_owned()),
+    }
+    if let Some(behind) = behind {
+        sentences.push(format!(
+            "self-play waits for the learner, which is {behind} steps behind"
+        ));
     }
     sentences.join("; ")
 }

@@ -113,15 +113,12 @@ impl State {
     /// learner is not known or cannot train yet, there is no limit.
     fn self_play_max(&self) -> u32 {
         let learner = &self.facts.config.learner;
-        let Some(live) = &self.live_learner else {
+        let Some(behind) = self.steps_behind() else {
             return u32::MAX;
         };
         if learner.steps_behind_max == 0 || self.control.positions() < learner.window_min_positions {
             return u32::MAX;
         }
-        // From what is stored here, not from what the learner last said: a silent one must not be outrun.
-        let allowed = self.control.positions() as f64 * learner.samples_per_position / f64::from(learner.batch);
-        let behind = (allowed as u64).saturating_sub(live.status.step);
         let steps = learner.steps_behind_max.saturating_sub(behind) as f64;
         if steps <= 0.0 {
             return 0;
@@ -132,6 +129,15 @@ impl State {
         // At least one: where a single game holds more than the room left, the learner would otherwise wait for games
         // that wait for it. The conversion saturates.
         ((positions / positions_per_game) as u32).max(1)
+    }
+
+    /// Steps that the stored positions allow and the learner has not done; `None` while no learner is known. Counted from
+    /// what is stored here, not from what the learner last said: a silent one must not be outrun.
+    pub(super) fn steps_behind(&self) -> Option<u64> {
+        let learner = &self.facts.config.learner;
+        let allowed = self.control.positions() as f64 * learner.samples_per_position / f64::from(learner.batch);
+        let live = self.live_learner.as_ref()?;
+        Some((allowed as u64).saturating_sub(live.status.step))
     }
 
     /// The work order of a lease.

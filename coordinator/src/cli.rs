@@ -10,6 +10,7 @@ use tengen_service::args::ProcessArgs;
 use tengen_service::run_config::RunConfig;
 use tengen_service::{shutdown, telemetry};
 
+use crate::config::Config;
 use crate::server::{Coordinator, Options};
 
 /// Serves one run: checks and stores its games, hands out its work, decides its gates
@@ -22,9 +23,12 @@ pub struct Cli {
     /// The run's data folder; created when missing
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,
-    /// Where to listen; port 0 takes any
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7300")]
-    pub listen: SocketAddr,
+    /// Configuration of this process (TOML); `TENGEN_COORDINATOR__KEY` in the environment overrides a key of it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where to listen; port 0 takes any [default: 127.0.0.1:7300, or `listen` of the configuration]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
     /// Write the bound address to this file once it serves
     #[arg(long, value_name = "FILE")]
     pub addr_file: Option<PathBuf>,
@@ -36,7 +40,9 @@ pub struct Cli {
 /// Runs the process until it is told to stop.
 pub fn run(cli: Cli) -> anyhow::Result<()> {
     telemetry::init(&cli.process.log.log, "coordinator")?;
-    let config = RunConfig::load(&cli.run)?;
+    let run = RunConfig::load(&cli.run)?;
+    let mut config = Config::load(cli.config.as_deref())?;
+    config.listen = cli.listen.unwrap_or(config.listen);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("coordinator-io")
@@ -45,9 +51,9 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
     runtime.block_on(async {
         let stop = shutdown::watch(&cli.process).context("failed to watch for signals")?;
         let options = Options {
+            run,
             config,
             data: cli.data,
-            listen: cli.listen,
             addr_file: cli.addr_file,
             leases: LeaseRules::default(),
         };

@@ -7,6 +7,7 @@
 
 pub mod cli;
 mod clock;
+mod config;
 mod facts;
 mod files;
 mod game;
@@ -18,5 +19,6 @@ mod setup;
 pub mod store;
 mod window;
 
+pub use config::Config;
 pub use server::{Coordinator, CoordinatorError, Options};
 pub use setup::{Change, SetupError};

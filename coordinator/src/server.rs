@@ -15,6 +15,7 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
 use crate::clock::unix_ms;
+use crate::config::Config;
 use crate::facts::RunFacts;
 use crate::files::ModelFiles;
 use crate::run::{self, Handle, OwnerError, OwnerThread};
@@ -41,11 +42,11 @@ const DRAIN_MAX: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The run.
-    pub config: RunConfig,
+    pub run: RunConfig,
     /// Its data folder.
     pub data: PathBuf,
-    /// Where to listen; port 0 takes any.
-    pub listen: SocketAddr,
+    /// What this process is told beside the run.
+    pub config: Config,
     /// File that gets the bound address, for whoever starts this process.
     pub addr_file: Option<PathBuf>,
     /// Sizes and time limits of leases.
@@ -100,18 +101,18 @@ pub struct Coordinator {
 impl Coordinator {
     /// Takes up the data folder, binds, and serves until `stop` is cancelled.
     pub async fn start(options: Options, stop: CancellationToken) -> Result<Coordinator, CoordinatorError> {
-        if !options.listen.ip().is_loopback() {
-            return Err(CoordinatorError::NotLoopback(options.listen));
-        }
         let Options {
-            config,
+            run,
             data,
-            listen,
+            config: Config { listen },
             addr_file,
             leases,
         } = options;
+        if !listen.ip().is_loopback() {
+            return Err(CoordinatorError::NotLoopback(listen));
+        }
         let folder = data.clone();
-        let (lock, run, owner) = tokio::task::spawn_blocking(move || take_up(config, &folder, leases)).await??;
+        let (lock, run, owner) = tokio::task::spawn_blocking(move || take_up(run, &folder, leases)).await??;
         let incoming = TcpIncoming::bind(listen).map_err(|source| CoordinatorError::Listen { addr: listen, source })?;
         let incoming = incoming.with_nodelay(Some(true));
         let addr = incoming

@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tempfile::TempDir;
 use tengen_control::LeaseRules;
-use tengen_coordinator::{Coordinator, CoordinatorError, Options};
+use tengen_coordinator::{Config as ProcessConfig, Coordinator, CoordinatorError, Options};
 use tengen_games::{AnyGame, Fingerprint, Game, GameVisitor};
 use tengen_network::{Config, Metadata, Shape, model_id, random_weights, write_onnx};
 use tengen_proto::v1;
@@ -61,9 +61,11 @@ fn leases() -> LeaseRules {
 /// Options for a coordinator on this folder.
 pub(crate) fn options(data: &Path, toml: &str) -> Options {
     Options {
-        config: RunConfig::from_toml(toml).expect("a good configuration"),
+        run: RunConfig::from_toml(toml).expect("a good configuration"),
         data: data.to_path_buf(),
-        listen: "127.0.0.1:0".parse().expect("an address"),
+        config: ProcessConfig {
+            listen: "127.0.0.1:0".parse().expect("an address"),
+        },
         addr_file: None,
         leases: leases(),
     }

@@ -126,7 +126,7 @@ async fn one_process_a_folder_and_loopback_only() {
     assert!(matches!(second, Err(CoordinatorError::Lock(_))), "{second:?}");
 
     let mut open = options(rig.folder.path(), TIC_TAC_TOE);
-    open.listen = "0.0.0.0:0".parse().expect("an address");
+    open.config.listen = "0.0.0.0:0".parse().expect("an address");
     let refused = Coordinator::start(open, stop).await.expect_err("a refusal").to_string();
     assert!(refused.contains("loopback"), "{refused}");
     rig.stop().await;

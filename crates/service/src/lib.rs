@@ -1,4 +1,4 @@
-//! What every process of the house needs and none of them should write twice: the run's configuration, logging,
+//! What every process of the house needs and none of them should write twice: the configuration of the run and of each process, logging,
 //! shutdown, back-off, durable file writes, the lock of a data folder and the health probe.
 //!
 //! **This crate knows no game, no record and no service of ours**: it is the kit, not the work.
@@ -9,6 +9,7 @@ pub mod channel;
 pub mod files;
 pub mod health;
 pub mod lock;
+pub mod process_config;
 pub mod run_config;
 pub mod shutdown;
 pub mod telemetry;

@@ -7,11 +7,13 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::process_config::run_variables;
+
 /// The configuration cannot be used. Lists every fault found, not only the first.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read or does not have the right keys.
-    #[error("failed to read the run's configuration {origin}: {reason}")]
+    #[error("failed to read the configuration {origin}: {reason}")]
     Read {
         /// File or other origin.
         origin: String,
@@ -19,7 +21,7 @@ pub enum ConfigError {
         reason: String,
     },
     /// Values make no sense.
-    #[error("the run's configuration {origin} has faults:\n  {}", faults.join("\n  "))]
+    #[error("the configuration {origin} has faults:\n  {}", faults.join("\n  "))]
     Faults {
         /// File or other origin.
         origin: String,
@@ -262,7 +264,8 @@ impl RunConfig {
         let environment = config::Environment::with_prefix("TENGEN")
             .prefix_separator("_")
             .separator("__")
-            .try_parsing(true);
+            .try_parsing(true)
+            .source(Some(run_variables()));
         RunConfig::read(
             &origin,
             config::Config::builder().add_source(source).add_source(environment),

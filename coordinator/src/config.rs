@@ -1,0 +1,31 @@
+//! What the coordinator's process is told beside the run: where it listens, whom it serves, what it may use.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use tengen_service::process_config;
+use tengen_service::run_config::ConfigError;
+
+/// The coordinator's configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Where to listen; port 0 takes any.
+    pub listen: SocketAddr,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7300)),
+        }
+    }
+}
+
+impl Config {
+    /// Reads the file, if one is given, and the environment (`TENGEN_COORDINATOR__LISTEN=...`).
+    pub fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
+        process_config::load("coordinator", file)
+    }
+}

@@ -7,7 +7,10 @@ use clap::Args;
 use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_service::channel::{self, MESSAGE_BYTES_MAX};
+use tengen_service::lock;
 use tonic::transport::Channel;
+
+use crate::at_rest::Reader;
 
 /// Where `tengen up` listens unless told otherwise.
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:7300";
@@ -21,13 +24,14 @@ pub(crate) struct CoordinatorArgs {
     /// Address of the coordinator [default: http://127.0.0.1:7300]
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     coordinator: Option<String>,
-    /// Data folder of a local run: its coordinator's address is read from there
+    /// Data folder of a local run: through its coordinator while that serves, else straight from the files
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }
 
 impl CoordinatorArgs {
-    pub(crate) fn url(&self) -> anyhow::Result<String> {
+    /// The address of a coordinator that somebody started.
+    pub(crate) fn served_url(&self) -> anyhow::Result<String> {
         match (&self.coordinator, &self.data) {
             (Some(url), _) => Ok(url.clone()),
             (None, Some(data)) => read_address(data),
@@ -35,12 +39,39 @@ impl CoordinatorArgs {
         }
     }
 
+    /// Finds the run: its coordinator, or a reader of our own for a run at rest.
+    pub(crate) async fn reach(&self) -> anyhow::Result<Reached> {
+        match &self.data {
+            Some(data) if !lock::is_held(data, "coordinator")? => {
+                let (url, reader) = Reader::start(data).await?;
+                Ok(Reached {
+                    url,
+                    _reader: Some(reader),
+                })
+            }
+            _ => Ok(Reached {
+                url: self.served_url()?,
+                _reader: None,
+            }),
+        }
+    }
+}
+
+/// A run that can be asked.
+#[derive(Debug)]
+pub(crate) struct Reached {
+    url: String,
+    /// Ends when this is dropped.
+    _reader: Option<Reader>,
+}
+
+impl Reached {
     pub(crate) fn runs(&self) -> anyhow::Result<RunServiceClient<Channel>> {
-        runs(&self.url()?)
+        runs(&self.url)
     }
 
     pub(crate) fn models(&self) -> anyhow::Result<ModelServiceClient<Channel>> {
-        let channel = channel::connect(&self.url()?)?;
+        let channel = channel::connect(&self.url)?;
         Ok(ModelServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX))
     }
 }

@@ -106,7 +106,8 @@ async fn contestant(name: &str, args: &DuelArgs) -> anyhow::Result<Contestant> {
     let bytes = match local_file(name) {
         Some(path) => std::fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?,
         None => {
-            let mut client = args.coordinator.models()?;
+            let run = args.coordinator.reach().await?;
+            let mut client = run.models()?;
             let model = models::find(&mut client, name)
                 .await
                 .with_context(|| format!("{name:?} is no file here, so it was looked for in the run"))?;

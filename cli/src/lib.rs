@@ -2,9 +2,11 @@
 //!
 //! It holds no training and no rules of its own: subcommands that belong to another process start that process.
 
+mod at_rest;
 mod client;
 mod duel;
 mod models;
+mod programs;
 mod pull;
 mod status;
 mod up;
@@ -64,7 +66,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
 }
 
 async fn health(args: &client::CoordinatorArgs) -> anyhow::Result<()> {
-    let url = args.url()?;
+    let url = args.served_url()?;
     tengen_service::health::probe(&url).await?;
     println!("{url} serves");
     Ok(())

@@ -37,7 +37,8 @@ pub(crate) async fn run(command: ModelsCommand) -> anyhow::Result<()> {
 }
 
 async fn list(args: &CoordinatorArgs) -> anyhow::Result<()> {
-    let mut client = args.models()?;
+    let run = args.reach().await?;
+    let mut client = run.models()?;
     let mut page_token = String::new();
     println!(
         "{:<16} {:>9} {:>10} {:>8}  {:<16} verdict",
@@ -78,7 +79,8 @@ fn row(model: &Model) -> String {
 }
 
 async fn show(args: &NameArgs) -> anyhow::Result<()> {
-    let mut client = args.coordinator.models()?;
+    let run = args.coordinator.reach().await?;
+    let mut client = run.models()?;
     let model = find(&mut client, &args.name).await?;
     println!("{}", serde_json::to_string_pretty(&pull::description(&model)?)?);
     Ok(())

@@ -30,7 +30,8 @@ pub(crate) struct PullArgs {
 }
 
 pub(crate) async fn run(args: PullArgs) -> anyhow::Result<()> {
-    let mut client = args.model.coordinator.models()?;
+    let run = args.model.coordinator.reach().await?;
+    let mut client = run.models()?;
     let model = models::find(&mut client, &args.model.name).await?;
     let folder = args.out.unwrap_or_else(|| PathBuf::from(default_folder(&model)));
     let bytes = download(&mut client, &model).await?;

@@ -16,7 +16,8 @@ pub(crate) struct StatusArgs {
 }
 
 pub(crate) async fn run(args: StatusArgs) -> anyhow::Result<()> {
-    let mut client = args.coordinator.runs()?;
+    let run = args.coordinator.reach().await?;
+    let mut client = run.runs()?;
     let status = client
         .get_status(GetStatusRequest {})
         .await

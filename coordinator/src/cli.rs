@@ -11,6 +11,7 @@ use tengen_service::run_config::RunConfig;
 use tengen_service::{shutdown, telemetry};
 
 use crate::config::Config;
+use crate::read_only::{ReadOnly, ReadOnlyOptions};
 use crate::server::{Coordinator, Options};
 
 /// Serves one run: checks and stores its games, hands out its work, decides its gates
@@ -18,8 +19,12 @@ use crate::server::{Coordinator, Options};
 #[command(name = "tengen-coordinator", version)]
 pub struct Cli {
     /// The run's configuration
-    #[arg(long, value_name = "FILE")]
-    pub run: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "read_only")]
+    pub run: Option<PathBuf>,
+    /// Only let the run in the data folder be read: its networks, gates and status. Needs neither its configuration nor
+    /// its game
+    #[arg(long, conflicts_with = "run")]
+    pub read_only: bool,
     /// The run's data folder; created when missing
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,
@@ -40,7 +45,7 @@ pub struct Cli {
 /// Runs the process until it is told to stop.
 pub fn run(cli: Cli) -> anyhow::Result<()> {
     telemetry::init(&cli.process.log.log, "coordinator")?;
-    let run = RunConfig::load(&cli.run)?;
+    let run = cli.run.as_deref().map(RunConfig::load).transpose()?;
     let mut config = Config::load(cli.config.as_deref())?;
     config.listen = cli.listen.unwrap_or(config.listen);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -50,6 +55,14 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
         .context("failed to start the async threads")?;
     runtime.block_on(async {
         let stop = shutdown::watch(&cli.process).context("failed to watch for signals")?;
+        let Some(run) = run else {
+            let options = ReadOnlyOptions {
+                data: cli.data,
+                listen: config.listen,
+                addr_file: cli.addr_file,
+            };
+            return Ok(ReadOnly::start(options, stop).await?.join().await?);
+        };
         let options = Options {
             run,
             config,

@@ -5,6 +5,7 @@
 //! `tengen-control`, a pure state machine; this crate gives it events, carries out its effects in SQLite, and speaks
 //! gRPC. **It plays no game and runs no network.**
 
+mod archive;
 pub mod cli;
 mod clock;
 mod config;
@@ -12,6 +13,7 @@ mod facts;
 mod files;
 mod game;
 mod messages;
+mod read_only;
 mod run;
 mod server;
 mod services;
@@ -20,5 +22,6 @@ pub mod store;
 mod window;
 
 pub use config::Config;
+pub use read_only::{ReadOnly, ReadOnlyOptions};
 pub use server::{Coordinator, CoordinatorError, Options};
 pub use setup::{Change, SetupError};

@@ -5,13 +5,12 @@ use rusqlite::Connection;
 use tengen_control::{Elo, Tally, elo_of};
 use tengen_proto::v1;
 
-use crate::facts::RunFacts;
 use crate::store::gates::{GateRow, GateState};
 use crate::store::models::{ModelRow, ModelState};
 use crate::store::{StoreError, progress};
 
 /// A network with its configuration and, where the row has them, its probes.
-pub(crate) fn model(connection: &Connection, facts: &RunFacts, row: &ModelRow) -> Result<v1::Model, StoreError> {
+pub(crate) fn model(connection: &Connection, run_id: &str, row: &ModelRow) -> Result<v1::Model, StoreError> {
     let run_toml = progress::settings(connection, row.settings_revision)?.unwrap_or_default();
     let probes = v1::Model::decode(&row.probes[..])
         .map_err(|error| StoreError::corrupt("probes", error))?
@@ -19,15 +18,15 @@ pub(crate) fn model(connection: &Connection, facts: &RunFacts, row: &ModelRow) -
     Ok(v1::Model {
         run_toml,
         probes,
-        ..bare_model(facts, row)
+        ..bare_model(run_id, row)
     })
 }
 
 /// A network without configuration and probes.
-pub(crate) fn bare_model(facts: &RunFacts, row: &ModelRow) -> v1::Model {
+pub(crate) fn bare_model(run_id: &str, row: &ModelRow) -> v1::Model {
     v1::Model {
         model_id: row.id.0.to_vec(),
-        run_id: facts.id.to_string(),
+        run_id: run_id.to_owned(),
         iteration: row.iteration,
         generation: row.generation,
         step: row.step,

@@ -19,9 +19,9 @@ use crate::config::Config;
 use crate::facts::RunFacts;
 use crate::files::ModelFiles;
 use crate::run::{self, Handle, OwnerError, OwnerThread};
-use crate::services::Shared;
+use crate::services::{Shared, model_service, run_service};
 use crate::setup::{SetupError, open_run};
-use crate::store::Readers;
+use crate::store::{Readers, StoreError};
 
 /// How often time passes for the run.
 const TICK: Duration = Duration::from_millis(500);
@@ -74,6 +74,12 @@ pub enum CoordinatorError {
     /// The data folder is another run's, or damaged.
     #[error(transparent)]
     Setup(#[from] SetupError),
+    /// There is nothing to read.
+    #[error("{} holds no run: name the data folder of one", .0.display())]
+    NoRun(PathBuf),
+    /// The database cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The run's owner failed.
     #[error(transparent)]
     Owner(#[from] OwnerError),
@@ -113,11 +119,7 @@ impl Coordinator {
         }
         let folder = data.clone();
         let (lock, run, owner) = tokio::task::spawn_blocking(move || take_up(run, &folder, leases)).await??;
-        let incoming = TcpIncoming::bind(listen).map_err(|source| CoordinatorError::Listen { addr: listen, source })?;
-        let incoming = incoming.with_nodelay(Some(true));
-        let addr = incoming
-            .local_addr()
-            .map_err(|source| CoordinatorError::Listen { addr: listen, source })?;
+        let (incoming, addr) = bind(listen)?;
         let shared = Shared::new(run, Readers::new(&data), ModelFiles::new(&data), stop);
         let router = build(&shared)?;
         if let Some(path) = addr_file {
@@ -152,16 +154,30 @@ fn take_up(
     Ok((lock, handle, owner))
 }
 
-type Router = tonic::transport::server::Router;
+pub(crate) type Router = tonic::transport::server::Router;
 
 fn build(shared: &Shared) -> Result<(Router, tonic_health::server::HealthReporter), CoordinatorError> {
     let (health, health_service) = tonic_health::server::health_reporter();
-    let descriptors = || {
-        tonic_reflection::server::Builder::configure()
-            .register_encoded_file_descriptor_set(tengen_proto::DESCRIPTOR_SET)
-            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-    };
-    let router = Server::builder()
+    let router = reflected(limited().add_service(health_service))?
+        .add_service(shared.actor_service())
+        .add_service(model_service(shared.archive.clone(), Some(shared.clone())))
+        .add_service(shared.learner_service())
+        .add_service(shared.replay_service())
+        .add_service(run_service(shared.archive.clone()));
+    Ok((router, health))
+}
+
+/// Takes the address.
+pub(crate) fn bind(listen: SocketAddr) -> Result<(TcpIncoming, SocketAddr), CoordinatorError> {
+    let refused = |source| CoordinatorError::Listen { addr: listen, source };
+    let incoming = TcpIncoming::bind(listen).map_err(refused)?.with_nodelay(Some(true));
+    let addr = incoming.local_addr().map_err(refused)?;
+    Ok((incoming, addr))
+}
+
+/// A server with every limit set.
+pub(crate) fn limited() -> Server {
+    Server::builder()
         .timeout(REQUEST_TIMEOUT)
         .max_concurrent_streams(STREAMS_MAX)
         .concurrency_limit_per_connection(STREAMS_MAX as usize)
@@ -169,15 +185,18 @@ fn build(shared: &Shared) -> Result<(Router, tonic_health::server::HealthReporte
         .http2_keepalive_interval(Some(KEEPALIVE.0))
         .http2_keepalive_timeout(Some(KEEPALIVE.1))
         .max_connection_age(CONNECTION_AGE_MAX)
-        .add_service(health_service)
+}
+
+/// Adds reflection, in both versions that tools ask for.
+pub(crate) fn reflected(router: Router) -> Result<Router, CoordinatorError> {
+    let descriptors = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(tengen_proto::DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    Ok(router
         .add_service(descriptors().build_v1()?)
-        .add_service(descriptors().build_v1alpha()?)
-        .add_service(shared.actor_service())
-        .add_service(shared.model_service())
-        .add_service(shared.learner_service())
-        .add_service(shared.replay_service())
-        .add_service(shared.run_service());
-    Ok((router, health))
+        .add_service(descriptors().build_v1alpha()?))
 }
 
 /// Names of our services, for the health service.
@@ -189,9 +208,13 @@ const SERVICES: [&str; 5] = [
     "tengen.v1.RunService",
 ];
 
-async fn set_health(health: &tonic_health::server::HealthReporter, status: tonic_health::ServingStatus) {
+pub(crate) async fn set_health(
+    health: &tonic_health::server::HealthReporter,
+    services: &[&str],
+    status: tonic_health::ServingStatus,
+) {
     health.set_service_status("", status).await;
-    for service in SERVICES {
+    for service in services {
         health.set_service_status(service, status).await;
     }
 }
@@ -203,10 +226,10 @@ async fn serve(
     owner: OwnerThread,
     lock: FolderLock,
 ) -> Result<(), CoordinatorError> {
-    let stop = shared.stop.clone();
+    let stop = shared.archive.stop.clone();
     let run = shared.run.clone();
     drop(shared);
-    set_health(&health, tonic_health::ServingStatus::Serving).await;
+    set_health(&health, &SERVICES, tonic_health::ServingStatus::Serving).await;
     let drained = drain(run.clone(), health, stop.clone());
     let mut server = tokio::spawn(router.serve_with_incoming_shutdown(incoming, drained));
     let served = tokio::select! {
@@ -246,7 +269,7 @@ async fn drain(run: Handle, health: tonic_health::server::HealthReporter, stop: 
             () = stop.cancelled() => break,
         }
     }
-    set_health(&health, tonic_health::ServingStatus::NotServing).await;
+    set_health(&health, &SERVICES, tonic_health::ServingStatus::NotServing).await;
     run.drain().await;
 }
 

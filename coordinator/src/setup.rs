@@ -40,8 +40,8 @@ impl fmt::Display for Change {
 pub enum SetupError {
     /// What is fixed for a run has changed.
     #[error(
-        "{data} holds the run {run:?}, and what is fixed for a run has changed:\n  {}\nthe run is untouched; restore the old \
-         values, or start a new run with another --data folder",
+        "{data} holds the run {run:?}, and what is fixed for a run has changed:\n  {}\nthe run is untouched: restore the old \
+         values, or start a new run with another --data folder; `tengen models list|show|pull --data {data}` reads it as it is",
         changes.iter().map(Change::to_string).collect::<Vec<_>>().join("\n  "), data = data.display()
     )]
     Changed {

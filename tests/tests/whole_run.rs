@@ -93,6 +93,8 @@ async fn a_run_reaches_a_promotion_and_its_champion_is_pulled_played_and_resumed
     let (status, _) = up.interrupt();
     assert!(status.success(), "Ctrl-C does not end in success");
 
+    check_at_rest(&data, folder.path());
+
     let changed = write_run(folder.path(), &RUN.replace("channels = 16", "channels = 24"));
     let output = tengen([
         "up",
@@ -144,6 +146,38 @@ async fn first_step(up: &Up) -> u64 {
     }
 }
 
+fn assert_checksums(pulled: &Path) {
+    let sums = std::process::Command::new("sha256sum")
+        .args(["-c", "SHA256SUMS"])
+        .current_dir(pulled)
+        .output()
+        .unwrap();
+    assert!(sums.status.success(), "{}", String::from_utf8_lossy(&sums.stdout));
+}
+
+/// Nothing runs: the run is read from its folder.
+fn check_at_rest(data: &Path, folder: &Path) {
+    let data = data.to_str().unwrap();
+    assert!(tengen_ok(["status", "--data", data]).contains("at rest"));
+    assert!(tengen_ok(["models", "list", "--data", data]).contains("champion"));
+    let pulled = folder.join("at-rest");
+    tengen_ok([
+        "models",
+        "pull",
+        "champion",
+        "--data",
+        data,
+        "--out",
+        pulled.to_str().unwrap(),
+    ]);
+    assert_checksums(&pulled);
+    let none = tengen(["status", "--data", folder.join("none").to_str().unwrap()]);
+    assert!(
+        !none.status.success() && String::from_utf8_lossy(&none.stderr).contains("holds no run"),
+        "{none:?}"
+    );
+}
+
 fn check_pull_and_duel(up: &Up, folder: &Path) {
     let url = up.url();
     assert!(tengen_ok(["health", "--coordinator", url]).contains("serves"));
@@ -165,12 +199,7 @@ fn check_pull_and_duel(up: &Up, folder: &Path) {
     assert!(description["generation"].as_u64().unwrap() >= 1);
     assert_eq!(description["configuration"]["run"]["game"], "connect-four");
     assert_eq!(description["metadata"]["game"], "connect-four");
-    let sums = std::process::Command::new("sha256sum")
-        .args(["-c", "SHA256SUMS"])
-        .current_dir(&pulled)
-        .output()
-        .unwrap();
-    assert!(sums.status.success(), "{}", String::from_utf8_lossy(&sums.stdout));
+    assert_checksums(&pulled);
 
     let duel = |second: &str, simulations: &str| -> Value {
         let first = pulled.to_str().unwrap();

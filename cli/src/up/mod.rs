@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::client::{ADDRESS_FILE, LISTEN_DEFAULT, read_address};
+use crate::programs;
 use child::{Child, ChildEvent, ChildSpec};
 use progress::Progress;
 use watch::Update;
@@ -139,7 +140,6 @@ async fn until(deadline: Option<Instant>) {
 /// Where everything of one local cluster lives and how each process is started.
 struct Layout {
     data: PathBuf,
-    programs: PathBuf,
     run: PathBuf,
     listen: SocketAddr,
     log: String,
@@ -155,12 +155,9 @@ impl Layout {
     fn new(args: &UpArgs, config: &RunConfig, data: PathBuf, log: &LogArgs) -> anyhow::Result<Layout> {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         let (learner_threads, actor_threads) = config.cpu.divide(cores);
-        let own = std::env::current_exe().context("failed to find this program's own path")?;
-        let programs = own.parent().context("this program has no folder")?.to_path_buf();
         let share = |index: u32| (actor_threads / args.actors + u32::from(index < actor_threads % args.actors)).max(1);
         Ok(Layout {
             data,
-            programs,
             run: args.run.clone(),
             listen: args.listen,
             log: log.log.clone(),
@@ -174,19 +171,12 @@ impl Layout {
     }
 
     fn spec(&self, part: String, program: &str, args: Vec<OsString>) -> anyhow::Result<ChildSpec> {
-        let program = self.programs.join(program);
-        if !program.exists() {
-            bail!(
-                "{} is missing: build the whole workspace (`make build`)",
-                program.display()
-            );
-        }
         let mut all = args;
         all.extend(["--log".into(), self.log.clone().into(), "--exit-with-parent".into()]);
         Ok(ChildSpec {
             log: self.data.join("logs").join(format!("{part}.log")),
             part,
-            program,
+            program: programs::find(program)?,
             args: all,
         })
     }

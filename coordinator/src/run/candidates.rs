@@ -198,7 +198,7 @@ impl State {
     /// The champion for those who watch it.
     pub(super) fn champion_message(&mut self, connection: &Connection) -> Result<v1::Model, StoreError> {
         let row = models::champion(connection)?.ok_or_else(|| StoreError::corrupt("champion", "there is none"))?;
-        let message = messages::model(connection, &self.facts, &row)?;
+        let message = messages::model(connection, self.facts.id.as_str(), &row)?;
         self.champion = row;
         Ok(message)
     }

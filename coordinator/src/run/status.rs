@@ -88,7 +88,7 @@ impl State {
             iteration_games_target: row.games,
             simulations: row.simulations,
             generation: self.control.generation(),
-            champion: Some(messages::bare_model(&self.facts, &self.champion)),
+            champion: Some(messages::bare_model(self.facts.id.as_str(), &self.champion)),
             gate: self
                 .control
                 .gate()

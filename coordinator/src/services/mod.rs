@@ -1,7 +1,7 @@
 //! The gRPC services. They parse, ask the run's owner or read the database, and answer; they hold no state of the run.
 
 mod actor;
-mod errors;
+pub(crate) mod errors;
 mod examine;
 mod learner;
 mod model;
@@ -22,9 +22,10 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
+use crate::archive::Archive;
 use crate::files::ModelFiles;
 use crate::run::Handle;
-use crate::store::{Readers, StoreError};
+use crate::store::Readers;
 use examine::LeaseBook;
 
 /// Record checks that run at once beyond the number of cores.
@@ -34,48 +35,34 @@ const CHECKS_SPARE: usize = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub(crate) run: Handle,
-    pub(crate) readers: Readers,
-    pub(crate) files: ModelFiles,
+    pub(crate) archive: Archive,
     pub(crate) leases: Arc<LeaseBook>,
     /// Bounds the record checks that run at once: they keep a core busy.
     pub(crate) checks: Arc<Semaphore>,
-    /// Cancelled when the process drains: streams end.
-    pub(crate) stop: CancellationToken,
 }
 
 impl Shared {
     pub(crate) fn new(run: Handle, readers: Readers, files: ModelFiles, stop: CancellationToken) -> Shared {
         let leases = Arc::new(LeaseBook::new(readers.clone(), Arc::clone(run.facts())));
+        let archive = Archive {
+            run_id: run.facts().id.as_str().into(),
+            readers,
+            files,
+            status: run.status(),
+            champion: run.champion(),
+            stop,
+        };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Shared {
             run,
-            readers,
-            files,
+            archive,
             leases,
             checks: Arc::new(Semaphore::new(cores + CHECKS_SPARE)),
-            stop,
         }
-    }
-
-    /// Reads the database on a thread that may block.
-    pub(crate) async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&rusqlite::Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, Status> {
-        let readers = self.readers.clone();
-        blocking(move || readers.with(read))
-            .await?
-            .map_err(|error| errors::internal(&error))
     }
 
     pub(crate) fn actor_service(&self) -> ActorServiceServer<actor::ActorApi> {
         ActorServiceServer::new(actor::ActorApi(self.clone()))
-            .max_decoding_message_size(MESSAGE_BYTES_MAX)
-            .max_encoding_message_size(MESSAGE_BYTES_MAX)
-    }
-
-    pub(crate) fn model_service(&self) -> ModelServiceServer<model::ModelApi> {
-        ModelServiceServer::new(model::ModelApi(self.clone()))
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX)
     }
@@ -91,12 +78,20 @@ impl Shared {
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX)
     }
+}
 
-    pub(crate) fn run_service(&self) -> RunServiceServer<run::RunApi> {
-        RunServiceServer::new(run::RunApi(self.clone()))
-            .max_decoding_message_size(MESSAGE_BYTES_MAX)
-            .max_encoding_message_size(MESSAGE_BYTES_MAX)
-    }
+/// Networks; published to only while the run is `live`.
+pub(crate) fn model_service(archive: Archive, live: Option<Shared>) -> ModelServiceServer<model::ModelApi> {
+    ModelServiceServer::new(model::ModelApi { archive, live })
+        .max_decoding_message_size(MESSAGE_BYTES_MAX)
+        .max_encoding_message_size(MESSAGE_BYTES_MAX)
+}
+
+/// The run as people watch it.
+pub(crate) fn run_service(archive: Archive) -> RunServiceServer<run::RunApi> {
+    RunServiceServer::new(run::RunApi(archive))
+        .max_decoding_message_size(MESSAGE_BYTES_MAX)
+        .max_encoding_message_size(MESSAGE_BYTES_MAX)
 }
 
 /// Runs blocking work off the async threads.

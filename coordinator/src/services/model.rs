@@ -1,7 +1,5 @@
 //! `ModelService`: listing, reading, downloading and watching networks. Publishing is in `publish`.
 
-use std::sync::Arc;
-
 use tengen_proto::v1;
 use tengen_proto::v1::model_service_server::ModelService;
 use tengen_records::ModelId;
@@ -10,6 +8,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::{Shared, blocking, errors, page_size, publish};
+use crate::archive::Archive;
+use crate::files::ModelFiles;
 use crate::messages;
 use crate::store::StoreError;
 use crate::store::models::{self, ModelRow};
@@ -23,7 +23,11 @@ const PREFIX_LEN_MIN: usize = 8;
 
 /// The service.
 #[derive(Debug)]
-pub(crate) struct ModelApi(pub(crate) Shared);
+pub(crate) struct ModelApi {
+    pub(crate) archive: Archive,
+    /// Takes publications; a run that is only read has none.
+    pub(crate) live: Option<Shared>,
+}
 
 #[tonic::async_trait]
 impl ModelService for ModelApi {
@@ -42,8 +46,8 @@ impl ModelService for ModelApi {
                 .parse()
                 .map_err(|_| errors::bad_field("page_token", "it is not one of ours"))?,
         };
-        let facts = Arc::clone(self.0.run.facts());
-        let page = self.0.read(move |connection| {
+        let run_id = self.archive.run_id.clone();
+        let page = self.archive.read(move |connection| {
             let mut rows = models::list(connection, before, limit + 1)?;
             let next = rows.len() > limit as usize;
             rows.truncate(limit as usize);
@@ -54,7 +58,7 @@ impl ModelService for ModelApi {
                 .unwrap_or_default();
             let models = rows
                 .iter()
-                .map(|row| messages::model(connection, &facts, row))
+                .map(|row| messages::model(connection, &run_id, row))
                 .collect::<Result<_, _>>()?;
             Ok(v1::ListModelsResponse {
                 models,
@@ -67,9 +71,9 @@ impl ModelService for ModelApi {
     async fn get_model(&self, request: Request<v1::GetModelRequest>) -> Result<Response<v1::Model>, Status> {
         let name = ModelName::parse(&request.into_inner().name)?;
         let missing = errors::refusal(Code::NotFound, "NO_SUCH_MODEL", format!("there is no model {name:?}"));
-        let facts = Arc::clone(self.0.run.facts());
-        let found = self.0.read(move |connection| match name.find(connection)? {
-            Found::One(row) => messages::model(connection, &facts, &row).map(Ok),
+        let run_id = self.archive.run_id.clone();
+        let found = self.archive.read(move |connection| match name.find(connection)? {
+            Found::One(row) => messages::model(connection, &run_id, &row).map(Ok),
             Found::None => Ok(Err(missing)),
             Found::Ambiguous => {
                 let message = "more than one model begins with these digits: give more of them";
@@ -87,7 +91,7 @@ impl ModelService for ModelApi {
     ) -> Result<Response<Self::DownloadModelStream>, Status> {
         let v1::DownloadModelRequest { model_id, offset } = request.into_inner();
         let id = ModelId::from_bytes(&model_id).map_err(|error| errors::bad_field("model_id", error))?;
-        let row = self.0.read(move |connection| models::get(connection, id)).await?;
+        let row = self.archive.read(move |connection| models::get(connection, id)).await?;
         let row =
             row.ok_or_else(|| errors::refusal(Code::NotFound, "NO_SUCH_MODEL", format!("there is no model {id}")))?;
         if offset > row.size_bytes {
@@ -98,7 +102,7 @@ impl ModelService for ModelApi {
             return Err(errors::refusal(Code::OutOfRange, "OFFSET", message));
         }
         let (chunks, stream) = mpsc::channel(CHUNKS_MAX);
-        tokio::spawn(download(self.0.clone(), row, offset, chunks));
+        tokio::spawn(download(self.archive.files.clone(), row, offset, chunks));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
@@ -106,7 +110,11 @@ impl ModelService for ModelApi {
         &self,
         request: Request<Streaming<v1::PublishModelRequest>>,
     ) -> Result<Response<v1::Model>, Status> {
-        publish::take(&self.0, request.into_inner()).await.map(Response::new)
+        let Some(live) = &self.live else {
+            let message = "this run is only read: start its coordinator to publish";
+            return Err(errors::precondition("READ_ONLY", "run", message));
+        };
+        publish::take(live, request.into_inner()).await.map(Response::new)
     }
 
     type WatchChampionStream = ReceiverStream<Result<v1::Model, Status>>;
@@ -116,19 +124,19 @@ impl ModelService for ModelApi {
         _: Request<v1::WatchChampionRequest>,
     ) -> Result<Response<Self::WatchChampionStream>, Status> {
         let (champions, stream) = mpsc::channel(1);
-        tokio::spawn(watch_champion(self.0.clone(), champions));
+        tokio::spawn(watch_champion(self.archive.clone(), champions));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 }
 
 async fn download(
-    shared: Shared,
+    files: ModelFiles,
     row: ModelRow,
     mut offset: u64,
     chunks: mpsc::Sender<Result<v1::ModelChunk, Status>>,
 ) {
     while offset < row.size_bytes {
-        let (files, name) = (shared.files.clone(), row.file_name.clone());
+        let (files, name) = (files.clone(), row.file_name.clone());
         let chunk = match blocking(move || files.read(&name, offset, CHUNK_BYTES)).await {
             Ok(Ok(data)) if !data.is_empty() => Ok(v1::ModelChunk { offset, data }),
             Ok(Ok(_)) => Err(errors::internal(&format!("the file {} ends early", row.file_name))),
@@ -143,8 +151,8 @@ async fn download(
     }
 }
 
-async fn watch_champion(shared: Shared, champions: mpsc::Sender<Result<v1::Model, Status>>) {
-    let mut champion = shared.run.champion();
+async fn watch_champion(archive: Archive, champions: mpsc::Sender<Result<v1::Model, Status>>) {
+    let mut champion = archive.champion;
     loop {
         let now = champion.borrow_and_update().as_ref().clone();
         if champions.send(Ok(now)).await.is_err() {
@@ -152,7 +160,7 @@ async fn watch_champion(shared: Shared, champions: mpsc::Sender<Result<v1::Model
         }
         tokio::select! {
             changed = champion.changed() => if changed.is_err() { return },
-            () = shared.stop.cancelled() => {
+            () = archive.stop.cancelled() => {
                 let _gone = champions.send(Err(errors::draining())).await;
                 return;
             }

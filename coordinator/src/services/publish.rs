@@ -32,7 +32,7 @@ pub(super) async fn take(shared: &Shared, mut parts: Streaming<v1::PublishModelR
         .ok_or_else(|| errors::bad_field("header.model", "it is missing"))?;
     let bytes = gather(&mut parts, model.size_bytes).await?;
     let facts = std::sync::Arc::clone(shared.run.facts());
-    let files = shared.files.clone();
+    let files = shared.archive.files.clone();
     let (row, files) = blocking(move || {
         let row = examine(&facts, &model, &bytes)?;
         files.write(row.id, &bytes).map_err(|error| errors::internal(&error))?;
@@ -52,7 +52,8 @@ pub(super) async fn take(shared: &Shared, mut parts: Streaming<v1::PublishModelR
         Ok(row) => {
             let facts = std::sync::Arc::clone(shared.run.facts());
             shared
-                .read(move |connection| messages::model(connection, &facts, &row))
+                .archive
+                .read(move |connection| messages::model(connection, facts.id.as_str(), &row))
                 .await
         }
         Err(refused) => {
@@ -200,6 +201,7 @@ fn check_probes(facts: &RunFacts, probes: &[v1::Probe]) -> Result<(), Status> {
 /// Removes the file of a network that was refused, unless the run knows it from another time.
 async fn discard(shared: &Shared, files: ModelFiles, id: ModelId) -> Result<(), Status> {
     if shared
+        .archive
         .read(move |connection| models::get(connection, id))
         .await?
         .is_some()

@@ -66,7 +66,7 @@ async fn stream_window(shared: Shared, mut after: u64, chunks: mpsc::Sender<Resu
         }
         tokio::select! {
             rung = bell.changed() => if rung.is_err() { return },
-            () = shared.stop.cancelled() => {
+            () = shared.archive.stop.cancelled() => {
                 let _gone = chunks.send(Err(errors::draining())).await;
                 return;
             }

@@ -8,7 +8,8 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{Shared, errors, page_size};
+use super::{errors, page_size};
+use crate::archive::Archive;
 use crate::messages;
 use crate::store::StoreError;
 use crate::store::gates::{self, GateState};
@@ -20,12 +21,12 @@ const INTERVAL_DEFAULT_MS: u32 = 1_000;
 
 /// The service.
 #[derive(Debug)]
-pub(crate) struct RunApi(pub(crate) Shared);
+pub(crate) struct RunApi(pub(crate) Archive);
 
 #[tonic::async_trait]
 impl RunService for RunApi {
     async fn get_status(&self, _: Request<v1::GetStatusRequest>) -> Result<Response<v1::RunStatus>, Status> {
-        let status = self.0.run.status().borrow().as_ref().clone();
+        let status = self.0.status.borrow().as_ref().clone();
         Ok(Response::new(status))
     }
 
@@ -78,8 +79,8 @@ impl RunService for RunApi {
     }
 }
 
-async fn watch_status(shared: Shared, interval: Duration, statuses: mpsc::Sender<Result<v1::RunStatus, Status>>) {
-    let status = shared.run.status();
+async fn watch_status(archive: Archive, interval: Duration, statuses: mpsc::Sender<Result<v1::RunStatus, Status>>) {
+    let status = archive.status;
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -90,7 +91,7 @@ async fn watch_status(shared: Shared, interval: Duration, statuses: mpsc::Sender
                     return;
                 }
             }
-            () = shared.stop.cancelled() => {
+            () = archive.stop.cancelled() => {
                 let _gone = statuses.send(Err(errors::draining())).await;
                 return;
             }

@@ -27,7 +27,7 @@ pub(super) async fn serve(shared: Shared, mut games: Streaming<v1::SubmitGameReq
         };
         let game = tokio::select! {
             game = games.message() => game,
-            () = shared.stop.cancelled() => {
+            () = shared.archive.stop.cancelled() => {
                 // What was read is answered first.
                 let _all = in_flight.acquire_many(IN_FLIGHT_MAX as u32 - 1).await;
                 let _gone = answers.send(Err(errors::draining())).await;

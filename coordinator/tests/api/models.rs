@@ -12,38 +12,17 @@ async fn run_with_iteration() -> Rig {
     rig
 }
 
-async fn download(rig: &Rig, model: &v1::Model, offset: u64) -> Vec<u8> {
-    let request = v1::DownloadModelRequest {
-        model_id: model.model_id.clone(),
-        offset,
-    };
-    let mut chunks = rig
-        .models()
-        .await
-        .download_model(request)
-        .await
-        .expect("a stream")
-        .into_inner();
-    let mut bytes = Vec::new();
-    while let Some(chunk) = chunks.message().await.expect("a chunk") {
-        assert_eq!(chunk.offset, offset + bytes.len() as u64);
-        assert!(chunk.data.len() <= 1 << 20);
-        bytes.extend(chunk.data);
-    }
-    bytes
-}
-
 #[tokio::test]
 async fn a_download_goes_on_from_any_offset_and_equals_the_file() {
     let rig = Rig::start(&TIC_TAC_TOE.replace("channels = 4", "channels = 300")).await;
     let model = rig.model("champion").await;
     assert!(model.size_bytes > 2 << 20, "{} bytes make one chunk", model.size_bytes);
-    let whole = download(&rig, &model, 0).await;
+    let whole = rig.download(&model, 0).await;
     assert_eq!(whole.len() as u64, model.size_bytes);
     assert_eq!(tengen_network::model_id(&whole).to_vec(), model.model_id);
     let half = whole.len() / 2 + 1;
-    assert_eq!(download(&rig, &model, half as u64).await, whole[half..]);
-    assert!(download(&rig, &model, model.size_bytes).await.is_empty());
+    assert_eq!(rig.download(&model, half as u64).await, whole[half..]);
+    assert!(rig.download(&model, model.size_bytes).await.is_empty());
     let beyond = v1::DownloadModelRequest {
         model_id: model.model_id,
         offset: model.size_bytes + 1,

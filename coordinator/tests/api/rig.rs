@@ -1,5 +1,7 @@
 //! What the tests stand on: a coordinator on a folder, and an actor that plays its leases at random.
 
+use std::net::SocketAddr;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use rand::{RngExt, SeedableRng};
@@ -74,7 +76,7 @@ pub(crate) fn options(data: &Path, toml: &str) -> Options {
 /// A coordinator that serves, and its folder.
 pub(crate) struct Rig {
     pub(crate) folder: TempDir,
-    pub(crate) url: String,
+    reached: Reached,
     coordinator: Coordinator,
     stop: CancellationToken,
 }
@@ -97,10 +99,10 @@ impl Rig {
     pub(crate) async fn start_with(folder: TempDir, options: Options) -> Result<Rig, CoordinatorError> {
         let stop = CancellationToken::new();
         let coordinator = Coordinator::start(options, stop.clone()).await?;
-        let url = format!("http://{}", coordinator.addr());
+        let reached = Reached::new(coordinator.addr());
         Ok(Rig {
             folder,
-            url,
+            reached,
             coordinator,
             stop,
         })
@@ -127,6 +129,33 @@ impl Rig {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// Counts rows of a table with a reader of our own.
+    pub(crate) fn count(&self, sql: &str) -> u64 {
+        let database = rusqlite::Connection::open(self.path("tengen.db")).expect("a database");
+        database.query_row(sql, [], |row| row.get(0)).expect("a number")
+    }
+}
+
+impl Deref for Rig {
+    type Target = Reached;
+
+    fn deref(&self) -> &Reached {
+        &self.reached
+    }
+}
+
+/// A run that somebody serves, asked over the wire.
+pub(crate) struct Reached {
+    url: String,
+}
+
+impl Reached {
+    pub(crate) fn new(addr: SocketAddr) -> Reached {
+        Reached {
+            url: format!("http://{addr}"),
+        }
     }
 
     pub(crate) async fn channel(&self) -> Channel {
@@ -164,10 +193,32 @@ impl Rig {
             .into_inner()
     }
 
-    /// Counts rows of a table with a reader of our own.
-    pub(crate) fn count(&self, sql: &str) -> u64 {
-        let database = rusqlite::Connection::open(self.path("tengen.db")).expect("a database");
-        database.query_row(sql, [], |row| row.get(0)).expect("a number")
+    pub(crate) async fn listed_models(&self) -> Vec<v1::Model> {
+        let request = v1::ListModelsRequest::default();
+        let page = self.models().await.list_models(request).await.expect("a page");
+        page.into_inner().models
+    }
+
+    /// The bytes of a network from `offset`.
+    pub(crate) async fn download(&self, model: &v1::Model, offset: u64) -> Vec<u8> {
+        let request = v1::DownloadModelRequest {
+            model_id: model.model_id.clone(),
+            offset,
+        };
+        let mut chunks = self
+            .models()
+            .await
+            .download_model(request)
+            .await
+            .expect("a stream")
+            .into_inner();
+        let mut bytes = Vec::new();
+        while let Some(chunk) = chunks.message().await.expect("a chunk") {
+            assert_eq!(chunk.offset, offset + bytes.len() as u64);
+            assert!(chunk.data.len() <= 1 << 20);
+            bytes.extend(chunk.data);
+        }
+        bytes
     }
 }
 

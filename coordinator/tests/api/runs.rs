@@ -1,6 +1,6 @@
 //! A run over several starts of the process.
 
-use tengen_coordinator::{Coordinator, CoordinatorError};
+use tengen_coordinator::{Coordinator, CoordinatorError, ReadOnly, ReadOnlyOptions};
 use tengen_proto::v1;
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tokio_util::sync::CancellationToken;
@@ -8,7 +8,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::rig::{Actor, FIXED, Learner, NONE, Rig, TIC_TAC_TOE, options};
+use crate::rig::{Actor, FIXED, Learner, NONE, Reached, Rig, TIC_TAC_TOE, options};
 
 /// A status without what depends on the moment or on who is connected.
 fn lasting(status: v1::RunStatus) -> v1::RunStatus {
@@ -89,6 +89,59 @@ async fn what_is_fixed_for_a_run_cannot_change_and_the_refusal_names_it() {
         .expect("it starts")
         .stop()
         .await;
+}
+
+#[tokio::test]
+async fn a_run_of_rules_that_this_build_has_not_is_refused_and_stays_readable() {
+    let rig = Rig::start(&format!("{TIC_TAC_TOE}{NONE}")).await;
+    Actor::new(&rig, "actor-1").await.deliver(5).await;
+    Learner::new(&rig).await.publish(1).await.expect("a candidate");
+    let before = (lasting(rig.status().await), rig.listed_models().await);
+    assert_eq!((before.0.generation, before.1.len()), (1, 2));
+    let folder = rig.stop().await;
+    // As a build with other rules of the game, under a name that this one does not know, would have left it.
+    let foreign = rusqlite::Connection::open(folder.path().join("tengen.db")).expect("a database");
+    let change = "UPDATE run SET game = 'no-such-game', rules_fingerprint = zeroblob(32)";
+    assert_eq!(foreign.execute(change, []).expect("a changed run"), 1);
+    drop(foreign);
+    let refused = Coordinator::start(options(folder.path(), TIC_TAC_TOE), CancellationToken::new())
+        .await
+        .expect_err("a refusal")
+        .to_string();
+    let zeros = "0".repeat(64);
+    assert!(
+        refused.contains(&format!("rules fingerprint: the run has {zeros}")) && refused.contains("tengen models"),
+        "{refused}"
+    );
+
+    let stop = CancellationToken::new();
+    let reading = ReadOnlyOptions {
+        data: folder.path().to_path_buf(),
+        listen: "127.0.0.1:0".parse().expect("an address"),
+        addr_file: None,
+    };
+    let reader = ReadOnly::start(reading, stop.clone()).await.expect("it serves");
+    let reached = Reached::new(reader.addr());
+    let status = v1::RunStatus {
+        game: before.0.game.clone(),
+        ..lasting(reached.status().await)
+    };
+    assert_eq!((status, reached.listed_models().await), before);
+    let champion = reached.model("champion").await;
+    assert_eq!(
+        blake3::hash(&reached.download(&champion, 0).await).as_bytes()[..],
+        champion.model_id
+    );
+    let parts = tokio_stream::iter([v1::PublishModelRequest::default()]);
+    let refused = reached
+        .models()
+        .await
+        .publish_model(parts)
+        .await
+        .expect_err("a refusal");
+    assert_eq!(refused.code(), tonic::Code::FailedPrecondition, "{refused}");
+    stop.cancel();
+    reader.join().await.expect("it drains");
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
+    tengen_inference::forbid_telemetry();
     exit_status("tengen-actor", run(Args::parse()))
 }
 

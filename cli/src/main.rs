@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    tengen_inference::forbid_telemetry();
     let cli = tengen_cli::Cli::parse();
     tengen_service::args::exit_status("tengen", tengen_cli::run(cli))
 }

@@ -7,6 +7,7 @@ use tengen_learner::Options;
 use tengen_service::{args, shutdown, telemetry};
 
 fn main() -> ExitCode {
+    tengen_inference::forbid_telemetry();
     args::exit_status("tengen-learner", start(Options::parse()))
 }
 

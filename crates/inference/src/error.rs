@@ -18,6 +18,12 @@ pub enum InferenceError {
         /// Every place that was looked at.
         tried: Vec<String>,
     },
+    /// The library would report to its makers.
+    #[error(
+        "ONNX Runtime would send usage reports to its makers: set ORT_DISABLE_TELEMETRY=1 before it is loaded (our \
+         programs do so themselves)"
+    )]
+    Telemetry,
     /// The library is there and does not load.
     #[error("failed to load ONNX Runtime from {path}: {message}. scripts/fetch-runtimes fetches the version that fits")]
     RuntimeLoad {

@@ -13,12 +13,14 @@ mod load;
 mod probe;
 mod runtime;
 mod session;
+mod telemetry;
 
 pub use device::{Device, ParseDeviceError};
 pub use error::InferenceError;
 pub use probe::{PARITY_TOLERANCE, Probe, run_probes, softmax};
 pub use runtime::{RuntimeInfo, init, runtime};
 pub use session::{Outputs, Session, SessionOptions, Signature};
+pub use telemetry::forbid_telemetry;
 
 /// The crate's results.
 pub type Result<T> = std::result::Result<T, InferenceError>;

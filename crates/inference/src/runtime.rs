@@ -12,6 +12,7 @@ use ort::logging::LogLevel;
 
 use crate::Result;
 use crate::error::InferenceError;
+use crate::telemetry;
 
 /// Where `scripts/fetch-runtimes` lays out the library, relative to the repository or the installation.
 const LAYOUT: &str = ".runtime/onnxruntime/lib";
@@ -56,6 +57,9 @@ pub fn init(runtime: Option<&Path>) -> Result<()> {
     let variable = std::env::var_os(VARIABLE)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from);
+    if !telemetry::is_forbidden() {
+        return Err(InferenceError::Telemetry);
+    }
     let path = locate(&Places {
         named: runtime,
         variable: variable.as_deref(),

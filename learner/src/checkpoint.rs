@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use tch::TchError;
+use tengen_replay::StepLimit;
 use tengen_service::files::{self, WriteError};
 
 use crate::parameters::{Parameters, read_values, write_values};
@@ -94,6 +95,9 @@ pub struct TrainingState {
     pub sampler_seed: u64,
     /// Trainable positions of the run that the mirror had seen.
     pub positions_total: u64,
+    /// The samples-per-position limit in force; absent in files of builds that kept none.
+    #[serde(default)]
+    pub limit: Option<StepLimit>,
     /// Newest network of this line that the coordinator is known to have: the parent of the next one. Iteration 0 is the
     /// random network that training began from.
     pub published: LineModel,
@@ -390,6 +394,7 @@ mod tests {
             step,
             sampler_seed: 5,
             positions_total: 1_000,
+            limit: Some(StepLimit::new(64, 4.0)),
             published: LineModel {
                 iteration: 2,
                 model_id: "cc".to_owned(),

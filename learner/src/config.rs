@@ -1,10 +1,9 @@
 //! The constants of training, checked, from the run's `[learner]` section.
 
-use tengen_replay::{Split, SplitError};
+use tengen_replay::{Split, SplitError, StepLimit};
 use tengen_service::run_config::LearnerSection;
 
 use crate::device::{DeviceChoice, DeviceError};
-use crate::limit::StepLimit;
 use crate::optimiser::{MomentumForm, RateSchedule, ScheduleError, Sgd};
 
 /// A key of `[learner]` makes no sense.
@@ -37,8 +36,10 @@ pub struct TrainingConfig {
 pub struct LearnerConfig {
     /// How a step is made.
     pub training: TrainingConfig,
-    /// How many steps the data allows.
+    /// How many steps the data allows, when training begins with these numbers.
     pub limit: StepLimit,
+    /// No step before the window holds this many positions.
+    pub window_min_positions: u64,
     /// Steps between checkpoints; at least 1.
     pub checkpoint_every_steps: u64,
     /// Which games are kept out of training.
@@ -61,11 +62,8 @@ impl LearnerConfig {
                 rates: RateSchedule::constant(section.learning_rate)?,
                 value_loss_weight: section.value_loss_weight,
             },
-            limit: StepLimit {
-                batch: section.batch,
-                samples_per_position: section.samples_per_position,
-                window_min_positions: section.window_min_positions,
-            },
+            limit: StepLimit::new(section.batch, section.samples_per_position),
+            window_min_positions: section.window_min_positions,
             checkpoint_every_steps: section.checkpoint_every_steps,
             split: Split::new(section.validation_share)?,
             device: section.device.parse()?,

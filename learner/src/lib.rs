@@ -15,7 +15,6 @@ pub mod device;
 pub mod export;
 #[cfg(test)]
 mod fixture;
-pub mod limit;
 pub mod loss;
 pub mod mirror;
 pub mod network;

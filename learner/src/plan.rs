@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use crate::limit::StepLimit;
+use tengen_replay::StepLimit;
 
 /// How far the mirror of the window is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,13 +111,18 @@ impl fmt::Display for Waiting {
 #[derive(Clone, Debug)]
 pub struct Planner {
     limit: StepLimit,
+    window_min_positions: u64,
     goal: Option<Candidate>,
 }
 
 impl Planner {
-    /// A planner under this limit.
-    pub fn new(limit: StepLimit) -> Planner {
-        Planner { limit, goal: None }
+    /// A planner under this limit that waits for a window of so many positions before the first step.
+    pub fn new(limit: StepLimit, window_min_positions: u64) -> Planner {
+        Planner {
+            limit,
+            window_min_positions,
+            goal: None,
+        }
     }
 
     /// The limit.
@@ -153,7 +158,8 @@ impl Planner {
         if !window.caught_up {
             return Next::Wait(Waiting::Mirror);
         }
-        let needed = self.limit.window_min(window.capacity);
+        // Never more than the window can hold at all, or a small window would wait for ever.
+        let needed = self.window_min_positions.clamp(1, window.capacity.max(1));
         if window.positions < needed {
             return Next::Wait(Waiting::Window {
                 positions: window.positions,
@@ -175,11 +181,9 @@ impl Planner {
 mod tests {
     use super::*;
 
-    const LIMIT: StepLimit = StepLimit {
-        batch: 100,
-        samples_per_position: 2.0,
-        window_min_positions: 500,
-    };
+    fn planner() -> Planner {
+        Planner::new(StepLimit::new(100, 2.0), 500)
+    }
 
     fn inputs(positions_total: u64) -> Inputs {
         let window = WindowProgress {
@@ -200,7 +204,7 @@ mod tests {
 
     #[test]
     fn training_waits_for_the_mirror_then_for_the_window_then_for_the_limit() {
-        let mut planner = Planner::new(LIMIT);
+        let mut planner = planner();
         let reading = WindowProgress {
             caught_up: false,
             ..inputs(5_000).window
@@ -231,8 +235,34 @@ mod tests {
     }
 
     #[test]
+    fn a_window_smaller_than_the_first_step_wants_does_not_wait_for_ever() {
+        let window = |positions| WindowProgress {
+            positions,
+            capacity: 300,
+            ..inputs(5_000).window
+        };
+        let next = |positions| {
+            planner().next(
+                &Inputs {
+                    window: window(positions),
+                    ..inputs(0)
+                },
+                0,
+            )
+        };
+        assert_eq!(
+            next(299),
+            Next::Wait(Waiting::Window {
+                positions: 299,
+                needed: 300
+            })
+        );
+        assert_eq!(next(300), Next::Train);
+    }
+
+    #[test]
     fn a_candidate_is_cut_when_its_positions_are_trained_on() {
-        let mut planner = Planner::new(LIMIT);
+        let mut planner = planner();
         let now = Inputs {
             due: due(1, 600),
             ..inputs(900)
@@ -271,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_newer_candidate_does_not_move_the_goal() {
-        let mut planner = Planner::new(LIMIT);
+        let mut planner = planner();
         assert_eq!(
             planner.next(
                 &Inputs {
@@ -309,7 +339,7 @@ mod tests {
 
     #[test]
     fn after_a_restart_nothing_is_published_before_the_window_is_read() {
-        let mut planner = Planner::new(LIMIT);
+        let mut planner = planner();
         let now = Inputs {
             due: due(1, 600),
             ..Inputs::default()
@@ -330,7 +360,7 @@ mod tests {
 
     #[test]
     fn an_untrained_network_is_not_published() {
-        let mut planner = Planner::new(LIMIT);
+        let mut planner = planner();
         let now = Inputs {
             due: due(1, 10),
             ..inputs(10)
@@ -353,7 +383,7 @@ mod tests {
 
     #[test]
     fn a_candidate_waits_until_the_mirror_has_its_games() {
-        let mut planner = Planner::new(LIMIT);
+        let mut planner = planner();
         let now = Inputs {
             due: due(3, 1_200),
             ..inputs(1_000)
@@ -375,7 +405,7 @@ mod tests {
 
     #[test]
     fn stop_comes_before_everything() {
-        let mut planner = Planner::new(LIMIT);
+        let mut planner = planner();
         let now = Inputs {
             stop: true,
             due: due(1, 600),

@@ -10,7 +10,7 @@ use clap::Parser;
 use tch::Device;
 use tengen_network::random_weights;
 use tengen_proto::v1::{RegisterLearnerRequest, RegisterLearnerResponse};
-use tengen_replay::Window;
+use tengen_replay::{StepLimit, Window};
 use tengen_service::args::ProcessArgs;
 use tengen_service::lock::lock_folder;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -108,6 +108,7 @@ impl Learner {
         let begun = begin(&setup, checkpoint, device, channel.clone(), stop).await?;
         let Some(Beginning {
             trainer,
+            limit,
             published,
             exported,
         }) = begun
@@ -130,7 +131,10 @@ impl Learner {
         });
         let capacity = NonZeroU64::new(setup.capacity_positions).context("replay.capacity_positions is 0")?;
         let window = Arc::new(Mutex::new(Window::new(capacity, setup.config.split)));
-        let limit = setup.config.limit;
+        signals.set_status(|status| {
+            status.limit_from_step = limit.from_step;
+            status.limit_from_positions = limit.from_positions;
+        });
         let batches = Batches::start(
             &setup.game,
             Arc::clone(&window),
@@ -142,7 +146,7 @@ impl Learner {
         let (sender, publications) = mpsc::channel(1);
         let training = Training {
             trainer,
-            planner: Planner::new(limit),
+            planner: Planner::new(limit, setup.config.window_min_positions),
             identity: setup.identity,
             published,
             exported,
@@ -228,6 +232,7 @@ impl Learner {
 /// Where training goes on from.
 struct Beginning {
     trainer: Trainer,
+    limit: StepLimit,
     published: LineModel,
     exported: Option<LineModel>,
 }
@@ -248,10 +253,18 @@ async fn begin(
             let mut trainer = Trainer::new(&setup.shape, &random_weights(&setup.shape, 0), config, device)?;
             trainer.restore(&checkpoint)?;
             let TrainingState {
-                published, exported, ..
+                step,
+                limit,
+                published,
+                exported,
+                ..
             } = checkpoint.state;
+            let now = setup.config.limit;
+            // Before the checkpoint kept it, the limit held from the first step.
+            let limit = limit.map_or(now, |old| old.continued(now.batch, now.samples_per_position, step));
             Ok(Some(Beginning {
                 trainer,
+                limit,
                 published,
                 exported,
             }))
@@ -267,6 +280,7 @@ async fn begin(
             };
             Ok(Some(Beginning {
                 trainer,
+                limit: setup.config.limit,
                 published,
                 exported: None,
             }))

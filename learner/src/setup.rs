@@ -227,6 +227,7 @@ mod tests {
             step: 1,
             sampler_seed: 7,
             positions_total: 0,
+            limit: None,
             published: LineModel {
                 iteration: 0,
                 model_id: String::new(),

@@ -360,6 +360,7 @@ mod tests {
             step: first.step(),
             sampler_seed: 9,
             positions_total: 0,
+            limit: None,
             published: LineModel {
                 iteration: 0,
                 model_id: String::new(),

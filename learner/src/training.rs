@@ -252,6 +252,7 @@ impl Training {
             step: self.trainer.step(),
             sampler_seed: self.sampler_seed,
             positions_total: inputs.window.positions_total,
+            limit: Some(*self.planner.limit()),
             published: self.published.clone(),
             exported: self.exported.clone(),
             policy_loss: losses.policy,

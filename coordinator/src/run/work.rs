@@ -6,6 +6,7 @@ use rusqlite::Connection;
 use tengen_control::{Effect, Event, GateId, Lease, Leg, Work};
 use tengen_games::Action;
 use tengen_records::{Kind, LeaseId, ModelId};
+use tengen_replay::StepLimit;
 use tengen_selfplay::{MatchGame, Order, Plan};
 
 use super::owner::{Now, Outbox};
@@ -135,9 +136,13 @@ impl State {
     /// what is stored here, not from what the learner last said: a silent one must not be outrun.
     pub(super) fn steps_behind(&self) -> Option<u64> {
         let learner = &self.facts.config.learner;
-        let allowed = self.control.positions() as f64 * learner.samples_per_position / f64::from(learner.batch);
-        let live = self.live_learner.as_ref()?;
-        Some((allowed as u64).saturating_sub(live.status.step))
+        let status = &self.live_learner.as_ref()?.status;
+        let limit = StepLimit {
+            from_step: status.limit_from_step,
+            from_positions: status.limit_from_positions,
+            ..StepLimit::new(learner.batch, learner.samples_per_position)
+        };
+        Some(limit.steps(self.control.positions()).saturating_sub(status.step))
     }
 
     /// The work order of a lease.

@@ -8,6 +8,7 @@
 //! pushed into it, generators are arguments.
 
 mod batch;
+mod limit;
 mod log;
 mod sampler;
 mod split;
@@ -18,6 +19,7 @@ mod trim;
 mod window;
 
 pub use batch::Batch;
+pub use limit::StepLimit;
 pub use log::{LoggedGame, WindowLog};
 pub use sampler::{Augmentation, SampleError, Sampler};
 pub use split::{Part, Split, SplitError};

@@ -7,18 +7,24 @@ use serde::{Deserialize, Serialize};
 use tengen_service::process_config;
 use tengen_service::run_config::ConfigError;
 
+use crate::failpoint::DieAt;
+
 /// The coordinator's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Where to listen; port 0 takes any.
     pub listen: SocketAddr,
+    /// For tests of crashes: die at this step of a game's way, for example `committed:3`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub die_at: Option<DieAt>,
 }
 
 impl Default for Config {
     fn default() -> Self {
         Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7300)),
+            die_at: None,
         }
     }
 }

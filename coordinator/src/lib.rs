@@ -10,6 +10,7 @@ pub mod cli;
 mod clock;
 mod config;
 mod facts;
+mod failpoint;
 mod files;
 mod game;
 mod messages;
@@ -22,6 +23,7 @@ pub mod store;
 mod window;
 
 pub use config::Config;
+pub use failpoint::DieAt;
 pub use read_only::{ReadOnly, ReadOnlyOptions};
 pub use server::{Coordinator, CoordinatorError, Options};
 pub use setup::{Change, SetupError};

@@ -17,6 +17,7 @@ use tonic::transport::server::TcpIncoming;
 use crate::clock::unix_ms;
 use crate::config::Config;
 use crate::facts::RunFacts;
+use crate::failpoint::Failpoints;
 use crate::files::ModelFiles;
 use crate::run::{self, Handle, OwnerError, OwnerThread};
 use crate::services::{Shared, model_service, run_service};
@@ -110,17 +111,18 @@ impl Coordinator {
         let Options {
             run,
             data,
-            config: Config { listen },
+            config: Config { listen, die_at },
             addr_file,
             leases,
         } = options;
         if !listen.ip().is_loopback() {
             return Err(CoordinatorError::NotLoopback(listen));
         }
-        let folder = data.clone();
-        let (lock, run, owner) = tokio::task::spawn_blocking(move || take_up(run, &folder, leases)).await??;
+        let failpoints = Failpoints::new(die_at);
+        let (folder, fail) = (data.clone(), failpoints.clone());
+        let (lock, run, owner) = tokio::task::spawn_blocking(move || take_up(run, &folder, leases, &fail)).await??;
         let (incoming, addr) = bind(listen)?;
-        let shared = Shared::new(run, Readers::new(&data), ModelFiles::new(&data), stop);
+        let shared = Shared::new(run, Readers::new(&data), ModelFiles::new(&data), stop, failpoints);
         let router = build(&shared)?;
         if let Some(path) = addr_file {
             let text = format!("{addr}\n");
@@ -147,10 +149,11 @@ fn take_up(
     config: RunConfig,
     data: &std::path::Path,
     leases: LeaseRules,
+    failpoints: &Failpoints,
 ) -> Result<(FolderLock, Handle, OwnerThread), CoordinatorError> {
     let lock = lock_folder(data, "coordinator")?;
     let (connection, facts): (_, RunFacts) = open_run(data, config, unix_ms())?;
-    let (handle, owner) = run::spawn(connection, data, Arc::new(facts), leases)?;
+    let (handle, owner) = run::spawn(connection, data, Arc::new(facts), leases, failpoints.clone())?;
     Ok((lock, handle, owner))
 }
 

@@ -1,14 +1,16 @@
 //! An honest actor under a test's control that remembers every acknowledgement: the oracle of the kill tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use rusqlite::{Connection, OpenFlags};
 use tengen_games::{AnyGame, Fingerprint, Game, GameVisitor};
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
 use tengen_proto::v1::get_work_response::Work as Offer;
 use tengen_proto::v1::{GetWorkRequest, RegisterActorRequest, SubmitGameRequest, SubmitGameResponse, Verdict};
-use tengen_records::{Endings, Expected, Record, RecordId, RunId, Work, testing};
+use tengen_records::{Endings, Expected, LeaseId, Record, RecordId, RunId, Work, testing};
 use tengen_selfplay::order::{Order, Plan};
 use tengen_selfplay::wire::order_from_wire;
 use tonic::transport::Channel;
@@ -30,16 +32,8 @@ impl Ledger {
     pub async fn register(channel: Channel, seed: u64) -> Ledger {
         let mut client = ActorServiceClient::new(channel);
         let actor_id = format!("00000000-0000-4000-8000-{seed:012x}");
-        let request = RegisterActorRequest {
-            actor_id: actor_id.clone(),
-            host: "ledger".to_owned(),
-            build: tengen_service::BUILD.to_owned(),
-            protocol_min: tengen_proto::PROTOCOL,
-            protocol_max: tengen_proto::PROTOCOL,
-            provider: "none".to_owned(),
-        };
         let run = client
-            .register(request)
+            .register(hello(&actor_id))
             .await
             .expect("the coordinator registers us")
             .into_inner();
@@ -55,6 +49,18 @@ impl Ledger {
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             acknowledged: BTreeMap::new(),
         }
+    }
+
+    /// Registers again at a coordinator that was started again.
+    pub async fn reconnect(&mut self, channel: Channel) {
+        self.client = ActorServiceClient::new(channel);
+        let hello = hello(&self.actor_id);
+        self.client.register(hello).await.expect("the coordinator registers us");
+    }
+
+    /// Whether this record's verdict was `stored`.
+    pub fn is_acknowledged(&self, record: &[u8]) -> bool {
+        tengen_records::peek_id(record).is_some_and(|id| self.acknowledged.contains_key(&id))
     }
 
     /// Asks for self-play until there is some, and plays all of the lease's games at random.
@@ -104,11 +110,7 @@ impl Ledger {
         let mut verdicts = Vec::new();
         while let Ok(Some(verdict)) = stream.message().await {
             if verdict.verdict() == Verdict::Stored {
-                let lease: [u8; 16] = verdict.lease_id.clone().try_into().expect("lease ids have 16 bytes");
-                let id = RecordId {
-                    lease: tengen_records::LeaseId(u128::from_be_bytes(lease)),
-                    index: verdict.game_index,
-                };
+                let id = id_of(&verdict);
                 let bytes = records
                     .iter()
                     .find(|record| tengen_records::peek_id(record) == Some(id));
@@ -118,6 +120,67 @@ impl Ledger {
             verdicts.push(verdict);
         }
         verdicts
+    }
+
+    /// Sends records again, after whatever happened in between; returns how many verdicts came. What was acknowledged
+    /// before must be a duplicate now, the rest is stored or a duplicate.
+    pub async fn submit_again(&mut self, records: &[Vec<u8>]) -> usize {
+        let acknowledged: BTreeSet<RecordId> = self.acknowledged.keys().copied().collect();
+        let verdicts = self.submit(records).await;
+        for verdict in &verdicts {
+            let kept = acknowledged.contains(&id_of(verdict));
+            let fits = match verdict.verdict() {
+                Verdict::Duplicate => true,
+                Verdict::Stored => !kept,
+                _ => false,
+            };
+            assert!(fits, "acknowledged before: {kept}, now {verdict:?}");
+        }
+        verdicts.len()
+    }
+
+    /// The oracle: whatever was acknowledged lies in the database of `data` with the same bytes, nothing lies there twice,
+    /// and the run's counters agree with its games.
+    pub fn assert_kept(&self, data: &Path) {
+        let database = Connection::open_with_flags(data.join("tengen.db"), OpenFlags::SQLITE_OPEN_READ_ONLY)
+            .expect("the run has a database");
+        let mut rows = database
+            .prepare("SELECT lease, game_index, record FROM games")
+            .expect("it has games");
+        let stored = rows
+            .query_map([], |row| {
+                let lease = LeaseId(u128::from_be_bytes(row.get(0)?));
+                let index = row.get(1)?;
+                Ok((RecordId { lease, index }, row.get::<_, Vec<u8>>(2)?))
+            })
+            .expect("games can be read");
+        let mut games = BTreeMap::new();
+        for row in stored {
+            let (id, record) = row.expect("a game can be read");
+            assert!(games.insert(id, record).is_none(), "{id} is stored twice");
+        }
+        for (id, record) in &self.acknowledged {
+            assert_eq!(
+                games.get(id),
+                Some(record),
+                "the acknowledged game {id} is lost or changed"
+            );
+        }
+        let (counted, positions): (i64, i64) = database
+            .query_row(
+                "SELECT self_play_games + match_games, positions FROM progress",
+                [],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .expect("the run has its counters");
+        let total: i64 = database
+            .query_row("SELECT coalesce(sum(positions), 0) FROM games", [], |row| row.get(0))
+            .expect("positions can be counted");
+        assert_eq!(
+            (counted, positions),
+            (games.len() as i64, total),
+            "the counters disagree with the games"
+        );
     }
 
     fn expected(&self, order: &Order, games: u32, random_plies_max: u32) -> Expected {
@@ -146,5 +209,24 @@ impl Ledger {
             }
         }
         self.game.visit(Visitor(expected, index, &mut self.rng))
+    }
+}
+
+fn hello(actor_id: &str) -> RegisterActorRequest {
+    RegisterActorRequest {
+        actor_id: actor_id.to_owned(),
+        host: "ledger".to_owned(),
+        build: tengen_service::BUILD.to_owned(),
+        protocol_min: tengen_proto::PROTOCOL,
+        protocol_max: tengen_proto::PROTOCOL,
+        provider: "none".to_owned(),
+    }
+}
+
+/// The game that a verdict is about.
+fn id_of(verdict: &SubmitGameResponse) -> RecordId {
+    RecordId {
+        lease: LeaseId::from_bytes(&verdict.lease_id).expect("a verdict names its lease"),
+        index: verdict.game_index,
     }
 }

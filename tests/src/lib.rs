@@ -4,5 +4,7 @@
 //! for events, and budgets are in games.
 
 pub mod cluster;
+pub mod coordinator;
+pub mod faults;
 pub mod ledger;
 pub mod optimal;

@@ -3,10 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
 
-use std::collections::BTreeSet;
-use std::path::Path;
-
-use rusqlite::{Connection, OpenFlags};
 use tengen_proto::v1::Verdict;
 use tengen_records::encode;
 use tengen_system_tests::cluster::{Up, is_alive, signal};
@@ -71,41 +67,11 @@ async fn killing_each_process_in_turn_loses_and_doubles_nothing() {
         goes_on(&up, part, victim, before).await;
     }
 
-    let again = resubmit(&mut ledger, &sent).await;
-    assert_eq!(again.len(), sent.len());
+    let again = ledger.submit_again(&sent).await;
+    assert_eq!(again, sent.len());
     let (status, _) = up.interrupt();
     assert!(status.success());
-    let stored = stored_ids(&data);
-    for id in ledger.acknowledged.keys() {
-        let key = (id.lease.0.to_be_bytes().to_vec(), id.index);
-        assert!(stored.contains(&key), "the acknowledged game {id} is lost");
-    }
-}
-
-/// Sends everything again: what was acknowledged before must now be a duplicate, the rest is stored or a duplicate.
-async fn resubmit(ledger: &mut Ledger, sent: &[Vec<u8>]) -> Vec<Verdict> {
-    let acknowledged: BTreeSet<Vec<u8>> = ledger.acknowledged.values().cloned().collect();
-    let verdicts = ledger.submit(sent).await;
-    for verdict in &verdicts {
-        let lease: [u8; 16] = verdict.lease_id.clone().try_into().unwrap();
-        let id = (u128::from_be_bytes(lease), verdict.game_index);
-        let record = sent
-            .iter()
-            .find(|record| tengen_records::peek_id(record).is_some_and(|peeked| (peeked.lease.0, peeked.index) == id));
-        if acknowledged.contains(record.unwrap()) {
-            assert_eq!(
-                verdict.verdict(),
-                Verdict::Duplicate,
-                "an acknowledged game was forgotten"
-            );
-        } else {
-            assert!(
-                matches!(verdict.verdict(), Verdict::Stored | Verdict::Duplicate),
-                "{verdict:?}"
-            );
-        }
-    }
-    verdicts.iter().map(|verdict| verdict.verdict()).collect()
+    ledger.assert_kept(&data);
 }
 
 /// Games stored and steps done.
@@ -138,15 +104,4 @@ async fn try_progress(up: &Up) -> Option<(u64, u64)> {
         .ok()?
         .into_inner();
     Some((status.games, status.learner.map_or(0, |learner| learner.step)))
-}
-
-/// Lease and index of all stored games; fails when a game is there twice.
-fn stored_ids(data: &Path) -> BTreeSet<(Vec<u8>, u32)> {
-    let database = Connection::open_with_flags(data.join("tengen.db"), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
-    let mut rows = database.prepare("SELECT lease, game_index FROM games").unwrap();
-    let ids = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
-    let ids: Vec<(Vec<u8>, u32)> = ids.unwrap().map(Result::unwrap).collect();
-    let unique: BTreeSet<(Vec<u8>, u32)> = ids.iter().cloned().collect();
-    assert_eq!(ids.len(), unique.len(), "a game is stored twice");
-    unique
 }

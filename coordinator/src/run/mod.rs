@@ -23,6 +23,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Uptime;
 use crate::facts::RunFacts;
+use crate::failpoint::Failpoints;
 use crate::window::SharedWindow;
 use request::Request;
 
@@ -104,9 +105,17 @@ pub(crate) fn spawn(
     data: &Path,
     facts: Arc<RunFacts>,
     leases: LeaseRules,
+    failpoints: Failpoints,
 ) -> Result<(Handle, OwnerThread), OwnerError> {
     let (requests, queue) = mpsc::channel(QUEUE_MAX);
-    let owner = owner::Owner::load(connection, data, Arc::clone(&facts), leases, Uptime::start())?;
+    let owner = owner::Owner::load(
+        connection,
+        data,
+        Arc::clone(&facts),
+        leases,
+        Uptime::start(),
+        failpoints,
+    )?;
     let (status, champion, window) = owner.outlets();
     let thread = owner.start(queue)?;
     Ok((

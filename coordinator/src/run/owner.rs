@@ -14,6 +14,7 @@ use super::request::Request;
 use super::state::State;
 use crate::clock::{Uptime, unix_ms};
 use crate::facts::RunFacts;
+use crate::failpoint::{Failpoint, Failpoints};
 use crate::store::StoreError;
 use crate::store::checkpoint::{Checkpointer, fold_all, leave_to_thread};
 use crate::window::{CommittedGame, SharedWindow};
@@ -72,6 +73,7 @@ pub(super) struct Owner {
     facts: Arc<RunFacts>,
     leases: LeaseRules,
     uptime: Uptime,
+    failpoints: Failpoints,
     state: State,
     window: Arc<SharedWindow>,
     status: watch::Sender<Arc<v1::RunStatus>>,
@@ -92,6 +94,7 @@ impl Owner {
         facts: Arc<RunFacts>,
         leases: LeaseRules,
         uptime: Uptime,
+        failpoints: Failpoints,
     ) -> Result<Owner, OwnerError> {
         leave_to_thread(&connection)?;
         let mut state = State::load(&connection, Arc::clone(&facts), leases, uptime.ms())?;
@@ -105,6 +108,7 @@ impl Owner {
             facts,
             leases,
             uptime,
+            failpoints,
             state,
             window,
             status,
@@ -156,7 +160,13 @@ impl Owner {
     fn carry_out(&mut self, batch: Vec<Request>) -> Result<(), OwnerError> {
         match self.commit(batch) {
             Ok(outbox) => {
-                self.window.append(outbox.window);
+                for _ in &outbox.window {
+                    self.failpoints.pass(Failpoint::Committed);
+                }
+                for game in outbox.window {
+                    self.window.append(vec![game]);
+                    self.failpoints.pass(Failpoint::Windowed);
+                }
                 if let Some(champion) = outbox.new_champion {
                     self.champion.send_replace(Arc::new(champion));
                 }

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::archive::Archive;
+use crate::failpoint::Failpoints;
 use crate::files::ModelFiles;
 use crate::run::Handle;
 use crate::store::Readers;
@@ -39,10 +40,17 @@ pub(crate) struct Shared {
     pub(crate) leases: Arc<LeaseBook>,
     /// Bounds the record checks that run at once: they keep a core busy.
     pub(crate) checks: Arc<Semaphore>,
+    pub(crate) failpoints: Failpoints,
 }
 
 impl Shared {
-    pub(crate) fn new(run: Handle, readers: Readers, files: ModelFiles, stop: CancellationToken) -> Shared {
+    pub(crate) fn new(
+        run: Handle,
+        readers: Readers,
+        files: ModelFiles,
+        stop: CancellationToken,
+        failpoints: Failpoints,
+    ) -> Shared {
         let leases = Arc::new(LeaseBook::new(readers.clone(), Arc::clone(run.facts())));
         let archive = Archive {
             run_id: run.facts().id.as_str().into(),
@@ -58,6 +66,7 @@ impl Shared {
             archive,
             leases,
             checks: Arc::new(Semaphore::new(cores + CHECKS_SPARE)),
+            failpoints,
         }
     }
 

@@ -10,6 +10,7 @@ use tonic::{Status, Streaming};
 
 use super::examine::Fault;
 use super::{Shared, blocking, errors};
+use crate::failpoint::Failpoint;
 use crate::run::request::{Request, StoreVerdict};
 
 /// Games of one stream that are on their way at once; the next one is read when one of them is answered.
@@ -46,6 +47,7 @@ pub(super) async fn serve(shared: Shared, mut games: Streaming<v1::SubmitGameReq
             }
             // An actor that went away asks again: the verdict will then be `duplicate`.
             let _gone = answers.send(answer).await;
+            shared.failpoints.pass(Failpoint::Acknowledged);
             drop(permit);
         });
     }
@@ -53,6 +55,7 @@ pub(super) async fn serve(shared: Shared, mut games: Streaming<v1::SubmitGameReq
 
 /// The verdict on one game; an error ends the stream.
 async fn judge(shared: &Shared, game: v1::SubmitGameRequest) -> Result<v1::SubmitGameResponse, Status> {
+    shared.failpoints.pass(Failpoint::Received);
     let id = peek_id(&game.record);
     let examined = {
         let Ok(_permit) = shared.checks.acquire().await else {
@@ -64,6 +67,7 @@ async fn judge(shared: &Shared, game: v1::SubmitGameRequest) -> Result<v1::Submi
     };
     match examined {
         Ok(checked) => {
+            shared.failpoints.pass(Failpoint::Checked);
             let store = |reply| Request::Store {
                 game: Box::new(checked),
                 reply,

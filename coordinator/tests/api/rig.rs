@@ -67,6 +67,7 @@ pub(crate) fn options(data: &Path, toml: &str) -> Options {
         data: data.to_path_buf(),
         config: ProcessConfig {
             listen: "127.0.0.1:0".parse().expect("an address"),
+            ..ProcessConfig::default()
         },
         addr_file: None,
         leases: leases(),

@@ -1,0 +1,98 @@
+//! A coordinator process alone, which a test may make die and start again.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use tonic::transport::Channel;
+
+use crate::cluster::program;
+
+/// The process.
+pub struct Coordinator {
+    process: Child,
+    url: String,
+}
+
+impl Coordinator {
+    /// Starts it on `data` for the run file `run`, with further keys of its configuration, and waits until it serves.
+    pub async fn start(run: &Path, data: &Path, keys: &[(&str, &str)]) -> Coordinator {
+        let address_file = data.join("addr");
+        if address_file.exists() {
+            std::fs::remove_file(&address_file).expect("the address of the one before goes");
+        }
+        let process = Command::new(program("tengen-coordinator"))
+            .arg("--run")
+            .arg(run)
+            .arg("--data")
+            .arg(data)
+            .args(["--listen", "127.0.0.1:0", "--log", "error", "--exit-with-parent"])
+            .arg("--addr-file")
+            .arg(&address_file)
+            .envs(
+                keys.iter()
+                    .map(|(key, value)| (format!("TENGEN_COORDINATOR__{key}"), value)),
+            )
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("the coordinator can be started");
+        let mut coordinator = Coordinator {
+            process,
+            url: String::new(),
+        };
+        coordinator.url = coordinator.wait_for_address(address_file).await;
+        coordinator
+    }
+
+    async fn wait_for_address(&mut self, file: PathBuf) -> String {
+        let mut looks = tokio::time::interval(Duration::from_millis(5));
+        loop {
+            looks.tick().await;
+            if let Ok(address) = std::fs::read_to_string(&file) {
+                return format!("http://{}", address.trim());
+            }
+            let ended = self.process.try_wait().expect("it can be waited for");
+            assert!(ended.is_none(), "the coordinator ended before it served: {ended:?}");
+        }
+    }
+
+    /// A channel to it.
+    pub async fn channel(&self) -> Channel {
+        Channel::from_shared(self.url.clone())
+            .expect("the address is a url")
+            .connect()
+            .await
+            .expect("it listens")
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// kill -9.
+    pub fn kill(&mut self) {
+        self.process.kill().expect("it can be killed");
+    }
+
+    /// Waits for its end.
+    pub async fn ended(mut self) -> ExitStatus {
+        tokio::task::spawn_blocking(move || self.process.wait().expect("it can be waited for"))
+            .await
+            .expect("waiting does not panic")
+    }
+
+    /// Has it drain, and waits for its end.
+    pub async fn drain(mut self) {
+        drop(self.process.stdin.take());
+        assert!(self.ended().await.success(), "the coordinator did not drain");
+    }
+}
+
+impl Drop for Coordinator {
+    fn drop(&mut self) {
+        // Gone already, unless the test failed.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,101 @@
+//! What a crash may cost: nothing that was acknowledged. `make faults` runs these at full length, `make test` in short.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
+
+use std::path::{Path, PathBuf};
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use tengen_records::encode;
+use tengen_system_tests::coordinator::Coordinator;
+use tengen_system_tests::faults;
+use tengen_system_tests::ledger::Ledger;
+
+const RUN: &str = r#"
+[run]
+name = "faults"
+game = "tic-tac-toe"
+[network]
+blocks = 1
+channels = 8
+[[schedule]]
+from_iteration = 0
+games = 50
+simulations = 8
+[selfplay]
+random_plies_max = 4
+[gate]
+kind = "none"
+[learner]
+steps_behind_max = 0
+"#;
+
+/// The steps of a game's way at which a coordinator can be made to die.
+const STEPS: [&str; 5] = ["received", "checked", "committed", "windowed", "acknowledged"];
+/// New games that are on their way when it dies.
+const GAMES: usize = 24;
+
+fn write_run(folder: &Path) -> PathBuf {
+    let path = folder.join("faults.toml");
+    std::fs::write(&path, RUN).unwrap();
+    path
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_coordinator_killed_at_any_step_loses_and_doubles_no_acknowledged_game() {
+    let kills = faults::scaled(100, 1_000);
+    let folder = tempfile::tempdir().unwrap();
+    let (run, data) = (write_run(folder.path()), folder.path().join("data"));
+    std::fs::create_dir(&data).unwrap();
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(20);
+    let mut ledger: Option<Ledger> = None;
+    let mut unanswered = Vec::new();
+    for kill in 0..kills {
+        // Every sixth dies by a signal at a moment of its own choosing, the others at a step.
+        let step = STEPS
+            .get(kill % 6)
+            .map(|step| format!("{step}:{}", rng.random_range(1..GAMES as u32)));
+        let keys: Vec<(&str, &str)> = step.iter().map(|step| ("DIE_AT", step.as_str())).collect();
+        let mut coordinator = Coordinator::start(&run, &data, &keys).await;
+        let present = match ledger.take() {
+            Some(mut ledger) => {
+                ledger.reconnect(coordinator.channel().await).await;
+                ledger
+            }
+            None => Ledger::register(coordinator.channel().await, 7).await,
+        };
+        let ledger = ledger.insert(present);
+        let mut records = std::mem::take(&mut unanswered);
+        // Enough of them are new, so that even a step that only new games reach is reached often enough.
+        let enough = records.len() + GAMES;
+        while records.len() < enough {
+            records.extend(ledger.play_lease().await.iter().map(encode));
+        }
+        if step.is_some() {
+            ledger.submit_again(&records).await;
+        } else {
+            let moment = std::time::Duration::from_micros(rng.random_range(0..20_000));
+            let dies = async {
+                tokio::time::sleep(moment).await;
+                coordinator.kill();
+            };
+            tokio::join!(ledger.submit_again(&records), dies);
+        }
+        assert!(
+            !coordinator.ended().await.success(),
+            "kill {kill} ({step:?}) did not happen"
+        );
+        ledger.assert_kept(&data);
+        // Some of what has its answer is sent again all the same.
+        records.retain(|record| !ledger.is_acknowledged(record) || rng.random_range(0..4) == 0);
+        unanswered = records;
+    }
+    let coordinator = Coordinator::start(&run, &data, &[]).await;
+    let ledger = ledger.as_mut().unwrap();
+    ledger.reconnect(coordinator.channel().await).await;
+    assert_eq!(ledger.submit_again(&unanswered).await, unanswered.len());
+    coordinator.drain().await;
+    ledger.assert_kept(&data);
+    println!("{kills} kills, {} games acknowledged", ledger.acknowledged.len());
+}

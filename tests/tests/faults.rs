@@ -44,29 +44,25 @@ fn write_run(folder: &Path) -> PathBuf {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_coordinator_killed_at_any_step_loses_and_doubles_no_acknowledged_game() {
-    let kills = faults::scaled(100, 1_000);
+    let kills = faults::scaled(40, 600);
     let folder = tempfile::tempdir().unwrap();
     let (run, data) = (write_run(folder.path()), folder.path().join("data"));
     std::fs::create_dir(&data).unwrap();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(20);
-    let mut ledger: Option<Ledger> = None;
-    let mut unanswered = Vec::new();
+    let mut coordinator = Coordinator::start(&run, &data, &[]).await;
+    let mut ledger = Ledger::register(coordinator.channel().await, 7).await;
+    // A few games of the round before go along each time.
+    let mut earlier = Vec::new();
     for kill in 0..kills {
-        // Every sixth dies by a signal at a moment of its own choosing, the others at a step.
+        // Every sixth dies by a signal at any moment, the others at a step.
         let step = STEPS
             .get(kill % 6)
             .map(|step| format!("{step}:{}", rng.random_range(1..GAMES as u32)));
         let keys: Vec<(&str, &str)> = step.iter().map(|step| ("DIE_AT", step.as_str())).collect();
-        let mut coordinator = Coordinator::start(&run, &data, &keys).await;
-        let present = match ledger.take() {
-            Some(mut ledger) => {
-                ledger.reconnect(coordinator.channel().await).await;
-                ledger
-            }
-            None => Ledger::register(coordinator.channel().await, 7).await,
-        };
-        let ledger = ledger.insert(present);
-        let mut records = std::mem::take(&mut unanswered);
+        coordinator.drain().await;
+        coordinator = Coordinator::start(&run, &data, &keys).await;
+        ledger.reconnect(coordinator.channel().await).await;
+        let mut records = std::mem::take(&mut earlier);
         // Enough of them are new, so that even a step that only new games reach is reached often enough.
         let enough = records.len() + GAMES;
         while records.len() < enough {
@@ -89,12 +85,12 @@ async fn a_coordinator_killed_at_any_step_loses_and_doubles_no_acknowledged_game
         ledger.assert_kept(&data);
         // Some of what has its answer is sent again all the same.
         records.retain(|record| !ledger.is_acknowledged(record) || rng.random_range(0..4) == 0);
-        unanswered = records;
+        coordinator = Coordinator::start(&run, &data, &[]).await;
+        ledger.reconnect(coordinator.channel().await).await;
+        assert_eq!(ledger.submit_again(&records).await, records.len());
+        ledger.assert_kept(&data);
+        earlier = records.split_off(records.len().saturating_sub(4));
     }
-    let coordinator = Coordinator::start(&run, &data, &[]).await;
-    let ledger = ledger.as_mut().unwrap();
-    ledger.reconnect(coordinator.channel().await).await;
-    assert_eq!(ledger.submit_again(&unanswered).await, unanswered.len());
     coordinator.drain().await;
     ledger.assert_kept(&data);
     println!("{kills} kills, {} games acknowledged", ledger.acknowledged.len());

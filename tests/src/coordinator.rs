@@ -1,5 +1,6 @@
 //! A coordinator process alone, which a test may make die and start again.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -17,11 +18,19 @@ pub struct Coordinator {
 impl Coordinator {
     /// Starts it on `data` for the run file `run`, with further keys of its configuration, and waits until it serves.
     pub async fn start(run: &Path, data: &Path, keys: &[(&str, &str)]) -> Coordinator {
+        Coordinator::start_under(&[], run, data, keys).await
+    }
+
+    /// The same under another program, for example a recorder.
+    pub async fn start_under(wrapper: &[OsString], run: &Path, data: &Path, keys: &[(&str, &str)]) -> Coordinator {
         let address_file = data.join("addr");
         if address_file.exists() {
             std::fs::remove_file(&address_file).expect("the address of the one before goes");
         }
-        let process = Command::new(program("tengen-coordinator"))
+        let mut words = wrapper.to_vec();
+        words.push(program("tengen-coordinator").into());
+        let process = Command::new(&words[0])
+            .args(&words[1..])
             .arg("--run")
             .arg(run)
             .arg("--data")

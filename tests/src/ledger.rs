@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -25,6 +26,8 @@ pub struct Ledger {
     rng: Xoshiro256PlusPlus,
     /// Bytes of every game whose verdict was `stored`.
     pub acknowledged: BTreeMap<RecordId, Vec<u8>>,
+    /// When each of these verdicts came, microseconds since the Unix epoch, in that order.
+    pub acknowledged_at: Vec<(u64, RecordId)>,
 }
 
 impl Ledger {
@@ -48,6 +51,7 @@ impl Ledger {
             rules,
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             acknowledged: BTreeMap::new(),
+            acknowledged_at: Vec::new(),
         }
     }
 
@@ -111,6 +115,7 @@ impl Ledger {
         while let Ok(Some(verdict)) = stream.message().await {
             if verdict.verdict() == Verdict::Stored {
                 let id = id_of(&verdict);
+                self.acknowledged_at.push((now_us(), id));
                 let bytes = records
                     .iter()
                     .find(|record| tengen_records::peek_id(record) == Some(id));
@@ -229,4 +234,11 @@ fn id_of(verdict: &SubmitGameResponse) -> RecordId {
         lease: LeaseId::from_bytes(&verdict.lease_id).expect("a verdict names its lease"),
         index: verdict.game_index,
     }
+}
+
+fn now_us() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("the clock is right");
+    u64::try_from(since.as_micros()).expect("the clock is right")
 }

@@ -34,7 +34,7 @@ pub fn write_atomic_with(path: &Path, fill: impl FnOnce(&mut File) -> io::Result
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    std::fs::create_dir_all(folder).map_err(wrapped)?;
+    create_folder(folder).map_err(wrapped)?;
     // A temporary file is private by default; what it becomes is as readable as any file of its owner.
     let readable = std::fs::Permissions::from_mode(0o644);
     let temporary = tempfile::Builder::new()
@@ -46,6 +46,25 @@ pub fn write_atomic_with(path: &Path, fill: impl FnOnce(&mut File) -> io::Result
     temporary.as_file().sync_all().map_err(wrapped)?;
     temporary.persist(path).map_err(|error| wrapped(error.error))?;
     sync_folder(folder).map_err(wrapped)
+}
+
+/// Makes a folder and those above it where they are missing, each durable under its name once this returns: what is
+/// written into it later cannot be lost with the folder itself.
+pub fn create_folder(folder: &Path) -> io::Result<()> {
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    let above = match folder.parent() {
+        Some(above) if !above.as_os_str().is_empty() => above,
+        _ => Path::new("."),
+    };
+    create_folder(above)?;
+    match std::fs::create_dir(folder) {
+        // Another process of ours was quicker; its name is made durable here all the same.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+        made => made?,
+    }
+    sync_folder(above)
 }
 
 /// Makes the folder's own entries durable (a rename or a removal is one).

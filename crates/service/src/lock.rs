@@ -4,6 +4,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use crate::files;
+
 /// The folder could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
@@ -39,7 +41,7 @@ pub fn lock_folder(folder: &Path, part: &str) -> Result<FolderLock, LockError> {
         path: path.clone(),
         source,
     };
-    std::fs::create_dir_all(folder).map_err(io)?;
+    files::create_folder(folder).map_err(io)?;
     let mut file = OpenOptions::new()
         .create(true)
         .read(true)

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test file: a failed unwrap is a failed test")]
 
 mod fake_coordinator;
+mod kills;
 
 use std::path::Path;
 

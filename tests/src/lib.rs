@@ -9,3 +9,4 @@ pub mod faults;
 pub mod ledger;
 pub mod optimal;
 pub mod power_cut;
+pub mod proxy;

@@ -6,9 +6,9 @@ use anyhow::{Context, bail};
 use clap::Args;
 use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_proto::v1::run_service_client::RunServiceClient;
-use tengen_service::channel::{self, MESSAGE_BYTES_MAX};
+use tengen_service::channel::{self, Channel, MESSAGE_BYTES_MAX};
+use tengen_service::credentials::{ConnectArgs, Credentials};
 use tengen_service::lock;
-use tonic::transport::Channel;
 
 use crate::at_rest::Reader;
 
@@ -27,6 +27,8 @@ pub(crate) struct CoordinatorArgs {
     /// Data folder of a local run: through its coordinator while that serves, else straight from the files
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    #[command(flatten)]
+    connect: ConnectArgs,
 }
 
 impl CoordinatorArgs {
@@ -39,6 +41,10 @@ impl CoordinatorArgs {
         }
     }
 
+    pub(crate) fn credentials(&self) -> anyhow::Result<Credentials> {
+        Ok(self.connect.credentials()?)
+    }
+
     /// Finds the run: its coordinator, or a reader of our own for a run at rest.
     pub(crate) async fn reach(&self) -> anyhow::Result<Reached> {
         match &self.data {
@@ -46,11 +52,14 @@ impl CoordinatorArgs {
                 let (url, reader) = Reader::start(data).await?;
                 Ok(Reached {
                     url,
+                    // Who reads the files needs nobody's leave.
+                    credentials: Credentials::default(),
                     _reader: Some(reader),
                 })
             }
             _ => Ok(Reached {
                 url: self.served_url()?,
+                credentials: self.credentials()?,
                 _reader: None,
             }),
         }
@@ -61,23 +70,24 @@ impl CoordinatorArgs {
 #[derive(Debug)]
 pub(crate) struct Reached {
     url: String,
+    credentials: Credentials,
     /// Ends when this is dropped.
     _reader: Option<Reader>,
 }
 
 impl Reached {
     pub(crate) fn runs(&self) -> anyhow::Result<RunServiceClient<Channel>> {
-        runs(&self.url)
+        runs(&self.url, &self.credentials)
     }
 
     pub(crate) fn models(&self) -> anyhow::Result<ModelServiceClient<Channel>> {
-        let channel = channel::connect(&self.url)?;
+        let channel = channel::connect(&self.url, &self.credentials)?;
         Ok(ModelServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX))
     }
 }
 
-pub(crate) fn runs(url: &str) -> anyhow::Result<RunServiceClient<Channel>> {
-    Ok(RunServiceClient::new(channel::connect(url)?).max_decoding_message_size(MESSAGE_BYTES_MAX))
+pub(crate) fn runs(url: &str, credentials: &Credentials) -> anyhow::Result<RunServiceClient<Channel>> {
+    Ok(RunServiceClient::new(channel::connect(url, credentials)?).max_decoding_message_size(MESSAGE_BYTES_MAX))
 }
 
 pub(crate) fn read_address(data: &Path) -> anyhow::Result<String> {

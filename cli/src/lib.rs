@@ -67,7 +67,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
 
 async fn health(args: &client::CoordinatorArgs) -> anyhow::Result<()> {
     let url = args.served_url()?;
-    tengen_service::health::probe(&url).await?;
+    tengen_service::health::probe(&url, &args.credentials()?).await?;
     println!("{url} serves");
     Ok(())
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use tengen_service::args::LogArgs;
+use tengen_service::credentials::{ConnectArgs, Credentials};
 use tengen_service::lock::lock_folder;
 use tengen_service::run_config::RunConfig;
 use tengen_service::{health, shutdown};
@@ -55,6 +56,8 @@ pub(crate) struct UpArgs {
     /// Loopback address of the coordinator; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = LISTEN_DEFAULT)]
     listen: SocketAddr,
+    #[command(flatten)]
+    connect: ConnectArgs,
 }
 
 pub(crate) async fn run(args: UpArgs, log: &LogArgs) -> anyhow::Result<()> {
@@ -97,7 +100,12 @@ async fn observe(
 ) -> anyhow::Result<()> {
     let deadline = args.duration.map(|duration| Instant::now() + duration);
     let (updates, mut received) = mpsc::channel(16);
-    let watching = tokio::spawn(watch::follow(cluster.url.clone(), updates, stop.clone()));
+    let watching = tokio::spawn(watch::follow(
+        cluster.url.clone(),
+        cluster.credentials.clone(),
+        updates,
+        stop.clone(),
+    ));
     let outcome = loop {
         tokio::select! {
             // In order: the status stream ends at the signal too, and then the signal is what counts.
@@ -143,6 +151,8 @@ struct Layout {
     run: PathBuf,
     listen: SocketAddr,
     log: String,
+    connect: ConnectArgs,
+    credentials: Credentials,
     games: u32,
     batch_max: u32,
     device: String,
@@ -161,6 +171,8 @@ impl Layout {
             run: args.run.clone(),
             listen: args.listen,
             log: log.log.clone(),
+            connect: args.connect.clone(),
+            credentials: args.connect.credentials()?,
             games: config.actor.games,
             batch_max: config.actor.batch_max,
             device: config.actor.device.clone(),
@@ -196,7 +208,7 @@ impl Layout {
     }
 
     fn learner(&self, url: &str) -> anyhow::Result<ChildSpec> {
-        let args: Vec<OsString> = vec![
+        let mut args: Vec<OsString> = vec![
             "--coordinator".into(),
             url.into(),
             "--data".into(),
@@ -206,12 +218,13 @@ impl Layout {
             "--threads".into(),
             self.learner_threads.to_string().into(),
         ];
+        args.extend(self.connect.to_arguments());
         self.spec("learner".to_owned(), "tengen-learner", args)
     }
 
     fn actor(&self, url: &str, index: usize) -> anyhow::Result<ChildSpec> {
         let part = format!("actor-{index}");
-        let args: Vec<OsString> = vec![
+        let mut args: Vec<OsString> = vec![
             "--join".into(),
             url.into(),
             "--data".into(),
@@ -225,6 +238,7 @@ impl Layout {
             "--device".into(),
             self.device.clone().into(),
         ];
+        args.extend(self.connect.to_arguments());
         self.spec(part, "tengen-actor", args)
     }
 }
@@ -232,6 +246,7 @@ impl Layout {
 /// The running children.
 struct Cluster {
     url: String,
+    credentials: Credentials,
     coordinator: Child,
     learner: Child,
     actors: Vec<Child>,
@@ -248,7 +263,7 @@ impl Cluster {
                 .with_context(|| format!("failed to remove the old {}", address_file.display()))?;
         }
         let mut coordinator = Child::start(layout.coordinator(layout.listen)?, sender.clone())?;
-        let url = match ready(&layout.data, &mut coordinator, stop).await {
+        let url = match ready(&layout.data, &layout.credentials, &mut coordinator, stop).await {
             Ok(Some(url)) => url,
             other => {
                 coordinator.drain().await;
@@ -261,6 +276,7 @@ impl Cluster {
                 coordinator.restart_as(layout.coordinator(url.trim_start_matches("http://").parse()?)?);
                 Ok(Some(Cluster {
                     url,
+                    credentials: layout.credentials.clone(),
                     coordinator,
                     learner,
                     actors,
@@ -303,7 +319,12 @@ impl Cluster {
 }
 
 /// Waits until the coordinator serves and returns its address; `None` when `stop` came first.
-async fn ready(data: &Path, coordinator: &mut Child, stop: &CancellationToken) -> anyhow::Result<Option<String>> {
+async fn ready(
+    data: &Path,
+    credentials: &Credentials,
+    coordinator: &mut Child,
+    stop: &CancellationToken,
+) -> anyhow::Result<Option<String>> {
     let give_up = Instant::now() + START_MAX;
     let mut looks = tokio::time::interval(Duration::from_millis(50));
     loop {
@@ -312,7 +333,7 @@ async fn ready(data: &Path, coordinator: &mut Child, stop: &CancellationToken) -
             () = coordinator.crashed() => bail!("the coordinator did not start:\n{}", coordinator.last_words()),
             _ = looks.tick() => {
                 if let Ok(url) = read_address(data)
-                    && health::probe(&url).await.is_ok()
+                    && health::probe(&url, credentials).await.is_ok()
                 {
                     return Ok(Some(url));
                 }

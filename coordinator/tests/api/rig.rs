@@ -21,12 +21,13 @@ use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_records::{Endings, Expected, MatchGame, ModelIndex, Record, RunId, Work, encode, testing};
 use tengen_selfplay::wire::order_from_wire;
 use tengen_selfplay::{Order, Plan};
+use tengen_service::channel::{self, Channel};
+use tengen_service::credentials::Credentials;
 use tengen_service::run_config::RunConfig;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::Streaming;
-use tonic::transport::Channel;
 
 /// A small run of tic-tac-toe; sections may be appended.
 pub(crate) const TIC_TAC_TOE: &str = r#"
@@ -160,11 +161,7 @@ impl Reached {
     }
 
     pub(crate) async fn channel(&self) -> Channel {
-        Channel::from_shared(self.url.clone())
-            .expect("a url")
-            .connect()
-            .await
-            .expect("it listens")
+        channel::connect(&self.url, &Credentials::default()).expect("a url")
     }
 
     pub(crate) async fn status(&self) -> v1::RunStatus {

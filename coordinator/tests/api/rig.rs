@@ -1,7 +1,7 @@
 //! What the tests stand on: a coordinator on a folder, and an actor that plays its leases at random.
 
 use std::net::SocketAddr;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 
 use rand::{RngExt, SeedableRng};
@@ -100,8 +100,12 @@ impl Rig {
     /// Starts with options of the test's own.
     pub(crate) async fn start_with(folder: TempDir, options: Options) -> Result<Rig, CoordinatorError> {
         let stop = CancellationToken::new();
+        let tls = options.config.tls.cert.is_some();
         let coordinator = Coordinator::start(options, stop.clone()).await?;
-        let reached = Reached::new(coordinator.addr());
+        let mut reached = Reached::new(coordinator.addr());
+        if tls {
+            reached.url = reached.url.replace("http://", "https://");
+        }
         Ok(Rig {
             folder,
             reached,
@@ -140,6 +144,12 @@ impl Rig {
     }
 }
 
+impl DerefMut for Rig {
+    fn deref_mut(&mut self) -> &mut Reached {
+        &mut self.reached
+    }
+}
+
 impl Deref for Rig {
     type Target = Reached;
 
@@ -150,18 +160,21 @@ impl Deref for Rig {
 
 /// A run that somebody serves, asked over the wire.
 pub(crate) struct Reached {
-    url: String,
+    pub(crate) url: String,
+    /// What its clients show.
+    pub(crate) credentials: Credentials,
 }
 
 impl Reached {
     pub(crate) fn new(addr: SocketAddr) -> Reached {
         Reached {
-            url: format!("http://{addr}"),
+            url: format!("http://127.0.0.1:{}", addr.port()),
+            credentials: Credentials::default(),
         }
     }
 
     pub(crate) async fn channel(&self) -> Channel {
-        channel::connect(&self.url, &Credentials::default()).expect("a url")
+        channel::connect(&self.url, &self.credentials).expect("a url")
     }
 
     pub(crate) async fn status(&self) -> v1::RunStatus {
@@ -252,7 +265,12 @@ pub(crate) struct Assignment {
 
 impl Actor {
     pub(crate) async fn new(rig: &Rig, id: &str) -> Actor {
-        let mut client = ActorServiceClient::new(rig.channel().await);
+        Actor::with(rig.channel().await, id).await
+    }
+
+    /// Over a channel of the test's own.
+    pub(crate) async fn with(channel: Channel, id: &str) -> Actor {
+        let mut client = ActorServiceClient::new(channel);
         let hello = client.register(hello(id)).await.expect("a welcome").into_inner();
         let (games, stream) = mpsc::channel(16);
         let verdicts = client

@@ -7,7 +7,7 @@ use tengen_proto::PROTOCOL;
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
 use tengen_proto::v1::{RegisterActorRequest, RegisterActorResponse};
 use tengen_records::{ParseIdError, RunId};
-use tonic::transport::Channel;
+use tengen_service::channel::Channel;
 use tonic::{Code, Status};
 
 /// Bounds of the interval between reports that we believe.

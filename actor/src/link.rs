@@ -3,11 +3,10 @@
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
 use tengen_proto::v1::{SubmitGameRequest, SubmitGameResponse};
 use tengen_service::backoff::Backoff;
-use tengen_service::channel::MESSAGE_BYTES_MAX;
+use tengen_service::channel::{Channel, MESSAGE_BYTES_MAX};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
-use tonic::transport::Channel;
 
 use crate::handshake::{HandshakeError, Me, Run, register};
 

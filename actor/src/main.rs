@@ -19,6 +19,7 @@ struct Args {
 
 fn main() -> ExitCode {
     tengen_inference::forbid_telemetry();
+    tengen_service::tls::install_provider();
     exit_status("tengen-actor", run(Args::parse()))
 }
 

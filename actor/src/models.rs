@@ -13,10 +13,9 @@ use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_records::ModelId;
 use tengen_selfplay::ModelBytes;
 use tengen_service::backoff::Backoff;
-use tengen_service::channel::MESSAGE_BYTES_MAX;
+use tengen_service::channel::{Channel, MESSAGE_BYTES_MAX};
 use tengen_service::files::{WriteError, write_atomic};
 use tonic::Status;
-use tonic::transport::Channel;
 
 use crate::handshake::{CALL_TIMEOUT, Run};
 

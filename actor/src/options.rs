@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use tengen_inference::{Device, SessionOptions};
 use tengen_selfplay::DriverOptions;
+use tengen_service::credentials::ConnectArgs;
 
 /// How an actor plays, and for whom.
 #[derive(Args, Clone, Debug)]
@@ -13,6 +14,9 @@ pub struct Options {
     /// Address of the coordinator, for example http://127.0.0.1:7300
     #[arg(long, value_name = "URL")]
     pub join: String,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show a doc comment here as help")]
+    pub connect: ConnectArgs,
     /// Folder of the actor's identity and its cache of networks
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,

@@ -8,8 +8,8 @@ use tengen_proto::v1::get_work_response::Work;
 use tengen_records::{LeaseId, RunId};
 use tengen_selfplay::wire::{WireError, order_from_wire};
 use tengen_selfplay::{Lease, LeaseError};
+use tengen_service::channel::Channel;
 use tonic::Status;
-use tonic::transport::Channel;
 
 use crate::handshake::CALL_TIMEOUT;
 use crate::link;

@@ -14,6 +14,7 @@ use tengen_inference::Device;
 use tengen_proto::v1::Probe;
 use tengen_records::{Kind, LeaseId, RecordId};
 use tengen_selfplay::{MatchGame, Plan};
+use tengen_service::credentials::ConnectArgs;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +30,7 @@ fn self_play(games: u32) -> Plan {
 fn options(server: &Server, data: &Path) -> Options {
     Options {
         join: server.url(),
+        connect: ConnectArgs::default(),
         data: data.to_path_buf(),
         games: 8,
         batch_max: 8,
@@ -400,6 +402,7 @@ async fn an_actor_may_start_before_its_coordinator_and_stop_without_one() {
     let join = format!("http://{address}");
     let options = |data: &Path| Options {
         join: join.clone(),
+        connect: ConnectArgs::default(),
         data: data.to_path_buf(),
         games: 4,
         batch_max: 4,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use tempfile::TempDir;
+use tengen_service::credentials::{ConnectArgs, Credentials};
 use tengen_service::health;
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
@@ -59,8 +60,8 @@ impl Reader {
                 }
                 _ = looks.tick() => {}
             }
-            if let Ok(url) = read_address(folder.path())
-                && health::probe(&url).await.is_ok()
+            if let Ok(url) = read_address(folder.path(), &ConnectArgs::default())
+                && health::probe(&url, &Credentials::default()).await.is_ok()
             {
                 process.stdin = lifeline;
                 return Ok((

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use tengen_proto::v1::admin_service_client::AdminServiceClient;
 use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_proto::v1::run_service_client::RunServiceClient;
-use tengen_service::channel::{self, MESSAGE_BYTES_MAX};
+use tengen_service::channel::{self, Channel, MESSAGE_BYTES_MAX};
+use tengen_service::credentials::{ConnectArgs, Credentials};
 use tengen_service::lock;
-use tonic::transport::Channel;
 
 use crate::at_rest::Reader;
 
@@ -21,12 +22,14 @@ pub(crate) const ADDRESS_FILE: &str = "coordinator.addr";
 /// Which coordinator to talk to.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct CoordinatorArgs {
-    /// Address of the coordinator [default: http://127.0.0.1:7300]
+    /// Address of the coordinator [default: http://127.0.0.1:7300, with --ca https://127.0.0.1:7300]
     #[arg(long, value_name = "URL", conflicts_with = "data")]
     coordinator: Option<String>,
     /// Data folder of a local run: through its coordinator while that serves, else straight from the files
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    #[command(flatten)]
+    connect: ConnectArgs,
 }
 
 impl CoordinatorArgs {
@@ -34,9 +37,28 @@ impl CoordinatorArgs {
     pub(crate) fn served_url(&self) -> anyhow::Result<String> {
         match (&self.coordinator, &self.data) {
             (Some(url), _) => Ok(url.clone()),
-            (None, Some(data)) => read_address(data),
-            (None, None) => Ok(format!("http://{LISTEN_DEFAULT}")),
+            (None, Some(data)) => read_address(data, &self.connect),
+            (None, None) => Ok(format!("{}{LISTEN_DEFAULT}", scheme(&self.connect))),
         }
+    }
+
+    pub(crate) fn credentials(&self) -> anyhow::Result<Credentials> {
+        Ok(self.connect.credentials()?)
+    }
+
+    /// The administrators' side of a coordinator that runs.
+    pub(crate) fn admin(&self) -> anyhow::Result<AdminServiceClient<Channel>> {
+        if let Some(data) = &self.data
+            && !lock::is_held(data, "coordinator")?
+        {
+            bail!(
+                "no coordinator runs on {data}: start it first, or make the first tokens with `tengen token init --data {data} \
+                 --tokens DIR`",
+                data = data.display()
+            );
+        }
+        let channel = channel::connect(&self.served_url()?, &self.credentials()?)?;
+        Ok(AdminServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX))
     }
 
     /// Finds the run: its coordinator, or a reader of our own for a run at rest.
@@ -46,11 +68,14 @@ impl CoordinatorArgs {
                 let (url, reader) = Reader::start(data).await?;
                 Ok(Reached {
                     url,
+                    // Who reads the files needs nobody's leave.
+                    credentials: Credentials::default(),
                     _reader: Some(reader),
                 })
             }
             _ => Ok(Reached {
                 url: self.served_url()?,
+                credentials: self.credentials()?,
                 _reader: None,
             }),
         }
@@ -61,26 +86,33 @@ impl CoordinatorArgs {
 #[derive(Debug)]
 pub(crate) struct Reached {
     url: String,
+    credentials: Credentials,
     /// Ends when this is dropped.
     _reader: Option<Reader>,
 }
 
 impl Reached {
     pub(crate) fn runs(&self) -> anyhow::Result<RunServiceClient<Channel>> {
-        runs(&self.url)
+        runs(&self.url, &self.credentials)
     }
 
     pub(crate) fn models(&self) -> anyhow::Result<ModelServiceClient<Channel>> {
-        let channel = channel::connect(&self.url)?;
+        let channel = channel::connect(&self.url, &self.credentials)?;
         Ok(ModelServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX))
     }
 }
 
-pub(crate) fn runs(url: &str) -> anyhow::Result<RunServiceClient<Channel>> {
-    Ok(RunServiceClient::new(channel::connect(url)?).max_decoding_message_size(MESSAGE_BYTES_MAX))
+pub(crate) fn runs(url: &str, credentials: &Credentials) -> anyhow::Result<RunServiceClient<Channel>> {
+    Ok(RunServiceClient::new(channel::connect(url, credentials)?).max_decoding_message_size(MESSAGE_BYTES_MAX))
 }
 
-pub(crate) fn read_address(data: &Path) -> anyhow::Result<String> {
+/// How a local coordinator is called: over TLS when an authority is given.
+fn scheme(connect: &ConnectArgs) -> &'static str {
+    if connect.ca.is_some() { "https://" } else { "http://" }
+}
+
+/// The address of the coordinator that runs on this data folder.
+pub(crate) fn read_address(data: &Path, connect: &ConnectArgs) -> anyhow::Result<String> {
     let path = data.join(ADDRESS_FILE);
     let text = std::fs::read_to_string(&path)
         .with_context(|| format!("no coordinator has run in {} (no {})", data.display(), path.display()))?;
@@ -88,7 +120,7 @@ pub(crate) fn read_address(data: &Path) -> anyhow::Result<String> {
     if address.is_empty() {
         bail!("{} is empty", path.display());
     }
-    Ok(format!("http://{address}"))
+    Ok(format!("{}{address}", scheme(connect)))
 }
 
 /// Turns a refusal of the coordinator into words: its own message, or that it cannot be reached.

@@ -2,6 +2,7 @@
 //!
 //! It holds no training and no rules of its own: subcommands that belong to another process start that process.
 
+mod actors;
 mod at_rest;
 mod client;
 mod duel;
@@ -9,6 +10,7 @@ mod models;
 mod programs;
 mod pull;
 mod status;
+mod token;
 mod up;
 
 use clap::{Parser, Subcommand};
@@ -35,6 +37,12 @@ enum Command {
     Models(models::ModelsCommand),
     /// Play two players against each other
     Duel(duel::DuelArgs),
+    /// Make, list and revoke the tokens that people and processes show to a coordinator
+    #[command(subcommand)]
+    Token(token::TokenCommand),
+    /// List, suspend and resume actors, and take their games out of the window
+    #[command(subcommand)]
+    Actors(actors::ActorsCommand),
     /// Succeed when the coordinator serves, fail otherwise
     Health(client::CoordinatorArgs),
     /// Print versions
@@ -59,6 +67,8 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Status(args) => status::run(args).await,
             Command::Models(command) => models::run(command).await,
             Command::Duel(args) => duel::run(args).await,
+            Command::Token(command) => token::run(command).await,
+            Command::Actors(command) => actors::run(command).await,
             Command::Health(args) => health(&args).await,
             Command::Version => version(),
         }
@@ -67,7 +77,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
 
 async fn health(args: &client::CoordinatorArgs) -> anyhow::Result<()> {
     let url = args.served_url()?;
-    tengen_service::health::probe(&url).await?;
+    tengen_service::health::probe(&url, &args.credentials()?).await?;
     println!("{url} serves");
     Ok(())
 }

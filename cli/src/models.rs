@@ -4,7 +4,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_proto::v1::{GetModelRequest, ListModelsRequest, Model, ModelState};
-use tonic::transport::Channel;
+use tengen_service::channel::Channel;
 
 use crate::client::{CoordinatorArgs, explain};
 use crate::pull;

@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_proto::v1::{DownloadModelRequest, Model};
 use tengen_service::backoff::Backoff;
+use tengen_service::channel::Channel;
 use tengen_service::files;
-use tonic::transport::Channel;
 
 use crate::client::explain;
 use crate::models::{self, NameArgs, short_id, state_name};

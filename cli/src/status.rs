@@ -48,6 +48,9 @@ fn page(status: &RunStatus) -> String {
         ("learner", learner(status)),
         ("rates", rates(status)),
     ];
+    if !status.access.is_empty() {
+        lines.push(("access", status.access.clone()));
+    }
     if !status.rejected.is_empty() {
         lines.push(("rejected", counts(&status.rejected)));
     }

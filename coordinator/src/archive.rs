@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
+use crate::access::Access;
 use crate::files::ModelFiles;
 use crate::messages;
 use crate::services::{blocking, errors};
@@ -31,6 +32,8 @@ pub(crate) struct Archive {
     pub(crate) status: watch::Receiver<Arc<v1::RunStatus>>,
     /// The champion, as it changes.
     pub(crate) champion: watch::Receiver<Arc<v1::Model>>,
+    /// Who is let in.
+    pub(crate) access: Arc<Access>,
     /// Cancelled when the process drains: streams end.
     pub(crate) stop: CancellationToken,
 }

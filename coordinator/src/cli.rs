@@ -4,50 +4,92 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{Args, Parser, Subcommand};
 use tengen_control::LeaseRules;
 use tengen_service::args::ProcessArgs;
 use tengen_service::run_config::RunConfig;
 use tengen_service::{shutdown, telemetry};
 
 use crate::config::Config;
+use crate::init::init;
 use crate::read_only::{ReadOnly, ReadOnlyOptions};
 use crate::server::{Coordinator, Options};
 
 /// Serves one run: checks and stores its games, hands out its work, decides its gates
 #[derive(Clone, Debug, Parser)]
-#[command(name = "tengen-coordinator", version)]
+#[command(
+    name = "tengen-coordinator",
+    version,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
 pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// The run's configuration
     #[arg(long, value_name = "FILE", required_unless_present = "read_only")]
-    pub run: Option<PathBuf>,
+    run: Option<PathBuf>,
     /// Only let the run in the data folder be read: its networks, gates and status. Needs neither its configuration nor
     /// its game
     #[arg(long, conflicts_with = "run")]
-    pub read_only: bool,
+    read_only: bool,
     /// The run's data folder; created when missing
-    #[arg(long, value_name = "DIR")]
-    pub data: PathBuf,
+    #[arg(long, value_name = "DIR", required = true)]
+    data: Option<PathBuf>,
     /// Configuration of this process (TOML); `TENGEN_COORDINATOR__KEY` in the environment overrides a key of it
     #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
+    config: Option<PathBuf>,
     /// Where to listen; port 0 takes any [default: 127.0.0.1:7300, or `listen` of the configuration]
     #[arg(long, value_name = "ADDR")]
-    pub listen: Option<SocketAddr>,
+    listen: Option<SocketAddr>,
+    /// Listen beyond this machine although there are no tokens: whoever reaches the address may do everything
+    #[arg(long)]
+    insecure: bool,
     /// Write the bound address to this file once it serves
     #[arg(long, value_name = "FILE")]
-    pub addr_file: Option<PathBuf>,
+    addr_file: Option<PathBuf>,
     #[command(flatten)]
-    #[allow(missing_docs, reason = "clap would show a doc comment here as help")]
-    pub process: ProcessArgs,
+    process: ProcessArgs,
 }
 
-/// Runs the process until it is told to stop.
+#[derive(Clone, Debug, Subcommand)]
+enum Command {
+    /// Make the first tokens of a run: one file for each role, which nobody but their owner may read
+    Init(InitArgs),
+}
+
+#[derive(Args, Clone, Debug)]
+struct InitArgs {
+    /// The run's data folder; created when missing
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Where to write viewer.token, actor.token, learner.token and admin.token; files that are there are never overwritten
+    #[arg(long, value_name = "DIR")]
+    tokens: PathBuf,
+}
+
+/// Runs the process until it is told to stop, or does what its subcommand says.
 pub fn run(cli: Cli) -> anyhow::Result<()> {
+    match &cli.command {
+        Some(Command::Init(args)) => first_tokens(args),
+        None => serve(cli),
+    }
+}
+
+fn first_tokens(args: &InitArgs) -> anyhow::Result<()> {
+    for path in init(&args.data, &args.tokens)? {
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
+fn serve(cli: Cli) -> anyhow::Result<()> {
     telemetry::init(&cli.process.log.log, "coordinator")?;
+    let data = cli.data.context("--data DIR is needed")?;
     let run = cli.run.as_deref().map(RunConfig::load).transpose()?;
     let mut config = Config::load(cli.config.as_deref())?;
     config.listen = cli.listen.unwrap_or(config.listen);
+    config.insecure |= cli.insecure;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("coordinator-io")
@@ -57,7 +99,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
         let stop = shutdown::watch(&cli.process).context("failed to watch for signals")?;
         let Some(run) = run else {
             let options = ReadOnlyOptions {
-                data: cli.data,
+                data,
                 listen: config.listen,
                 addr_file: cli.addr_file,
             };
@@ -66,7 +108,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
         let options = Options {
             run,
             config,
-            data: cli.data,
+            data,
             addr_file: cli.addr_file,
             leases: LeaseRules::default(),
         };

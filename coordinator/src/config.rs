@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use tengen_service::process_config;
 use tengen_service::run_config::ConfigError;
 
+use crate::access::{Limits, TlsConfig};
 use crate::failpoint::DieAt;
 
 /// The coordinator's configuration.
@@ -18,6 +19,14 @@ pub struct Config {
     /// For tests of crashes: die at this step of a game's way, for example `committed:3`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub die_at: Option<DieAt>,
+    /// Serve whoever reaches `listen`, without tokens, although that is more than this machine.
+    pub insecure: bool,
+    /// Whether the services describe themselves (gRPC reflection), to anybody.
+    pub reflection: bool,
+    /// What one peer may take.
+    pub limits: Limits,
+    /// The certificates.
+    pub tls: TlsConfig,
 }
 
 impl Default for Config {
@@ -25,6 +34,10 @@ impl Default for Config {
         Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7300)),
             die_at: None,
+            insecure: false,
+            reflection: true,
+            limits: Limits::default(),
+            tls: TlsConfig::default(),
         }
     }
 }
@@ -32,6 +45,13 @@ impl Default for Config {
 impl Config {
     /// Reads the file, if one is given, and the environment (`TENGEN_COORDINATOR__LISTEN=...`).
     pub fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
-        process_config::load("coordinator", file)
+        let config: Config = process_config::load("coordinator", file)?;
+        let mut faults = config.limits.faults();
+        faults.extend(config.tls.faults());
+        if faults.is_empty() {
+            return Ok(config);
+        }
+        let origin = file.map_or_else(|| "environment".to_owned(), |path| path.display().to_string());
+        Err(ConfigError::Faults { origin, faults })
     }
 }

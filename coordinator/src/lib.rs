@@ -5,6 +5,7 @@
 //! `tengen-control`, a pure state machine; this crate gives it events, carries out its effects in SQLite, and speaks
 //! gRPC. **It plays no game and runs no network.**
 
+mod access;
 mod archive;
 pub mod cli;
 mod clock;
@@ -13,6 +14,7 @@ mod facts;
 mod failpoint;
 mod files;
 mod game;
+mod init;
 mod messages;
 mod read_only;
 mod run;
@@ -22,8 +24,12 @@ mod setup;
 pub mod store;
 mod window;
 
+pub use access::{
+    Limits, NewToken, NoRandomness, NoSuchRole, NoTokenId, Role, TlsConfig, TlsError, TokenHash, TokenId,
+};
 pub use config::Config;
 pub use failpoint::DieAt;
+pub use init::{InitError, init};
 pub use read_only::{ReadOnly, ReadOnlyOptions};
 pub use server::{Coordinator, CoordinatorError, Options};
 pub use setup::{Change, SetupError};

@@ -6,5 +6,6 @@ use clap::Parser;
 use tengen_coordinator::cli::{Cli, run};
 
 fn main() -> ExitCode {
+    tengen_service::tls::install_provider();
     tengen_service::args::exit_status("tengen-coordinator", run(Cli::parse()))
 }

@@ -5,9 +5,24 @@ use rusqlite::Connection;
 use tengen_control::{Elo, Tally, elo_of};
 use tengen_proto::v1;
 
+use crate::store::actors::ActorRow;
 use crate::store::gates::{GateRow, GateState};
 use crate::store::models::{ModelRow, ModelState};
 use crate::store::{StoreError, progress};
+
+/// An actor as it is remembered.
+pub(crate) fn actor(row: ActorRow) -> v1::Actor {
+    v1::Actor {
+        actor_id: row.actor,
+        host: row.host,
+        build: row.build,
+        provider: row.provider,
+        registered_unix_ms: row.registered_ms,
+        strikes: row.strikes,
+        suspended_unix_ms: row.suspended_ms.unwrap_or_default(),
+        token_id: row.token.unwrap_or_default(),
+    }
+}
 
 /// A network with its configuration and, where the row has them, its probes.
 pub(crate) fn model(connection: &Connection, run_id: &str, row: &ModelRow) -> Result<v1::Model, StoreError> {

@@ -3,13 +3,15 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tengen_service::files::write_atomic;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::server::TcpIncoming;
 
+use crate::access::{Access, Incoming, Listening};
 use crate::archive::{Archive, Still, read_still};
+use crate::config::Config;
 use crate::files::ModelFiles;
 use crate::server::{CoordinatorError, bind, limited, reflected, set_health};
 use crate::services::{model_service, run_service};
@@ -46,17 +48,20 @@ impl ReadOnly {
             addr_file,
         } = options;
         if !listen.ip().is_loopback() {
-            return Err(CoordinatorError::NotLoopback(listen));
+            return Err(CoordinatorError::ReadOnlyBeyond(listen));
         }
         let folder = data.clone();
         let still = tokio::task::spawn_blocking(move || take_up(&folder)).await??;
-        let (incoming, addr) = bind(listen)?;
+        // Who may read the files needs no token to read them here.
+        let access = Arc::new(Access::new(Vec::new(), Vec::new(), &Config::default()));
+        let Listening { addr, incoming } = bind(listen, None, access.limits()).await?;
         let archive = Archive {
             run_id: still.status.borrow().run_id.clone().into(),
             readers: Readers::new(&data),
             files: ModelFiles::new(&data),
             status: still.status.subscribe(),
             champion: still.champion.subscribe(),
+            access,
             stop,
         };
         if let Some(path) = addr_file {
@@ -91,14 +96,14 @@ fn take_up(data: &Path) -> Result<Still, CoordinatorError> {
 
 async fn serve(
     archive: Archive,
-    incoming: TcpIncoming,
+    incoming: Incoming,
     // Held: a closed outlet would end every watch.
     _still: Still,
 ) -> Result<(), CoordinatorError> {
     let stop = archive.stop.clone();
     let (health, health_service) = tonic_health::server::health_reporter();
     set_health(&health, &SERVICES, tonic_health::ServingStatus::Serving).await;
-    let router = reflected(limited().add_service(health_service))?
+    let router = reflected(limited(&archive.access).add_service(health_service))?
         .add_service(model_service(archive.clone(), None))
         .add_service(run_service(archive));
     router

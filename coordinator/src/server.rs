@@ -10,10 +10,12 @@ use tengen_service::files::{WriteError, write_atomic};
 use tengen_service::lock::{FolderLock, LockError, lock_folder};
 use tengen_service::run_config::RunConfig;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
+use tower_layer::{Identity, Stack};
 
+use crate::access::{self, Access, AccessLayer, Incoming, Limits, Listening, TlsError, TokenId, listen, seconds};
 use crate::clock::unix_ms;
 use crate::config::Config;
 use crate::facts::RunFacts;
@@ -22,20 +24,16 @@ use crate::files::ModelFiles;
 use crate::run::{self, Handle, OwnerError, OwnerThread};
 use crate::services::{Shared, model_service, run_service};
 use crate::setup::{SetupError, open_run};
-use crate::store::{Readers, StoreError};
+use crate::store::actors::{self, ActorRow};
+use crate::store::{Readers, StoreError, tokens};
 
 /// How often time passes for the run.
 const TICK: Duration = Duration::from_millis(500);
-/// Streams of one connection.
-const STREAMS_MAX: u32 = 256;
-/// Headers of one request, bytes.
-const HEADER_LIST_BYTES_MAX: u32 = 16 * 1024;
-/// Silence after which a connection is probed, and how long the probe may take.
-const KEEPALIVE: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(10));
+/// Streams of one connection that its peer has reset and we have not forgotten yet: more close the connection (rapid reset,
+/// CVE-2023-44487 and CVE-2025-8671). The values are those of the h2 crate, fixed here so that no upgrade lifts them.
+const RESET_STREAMS_MAX: (usize, usize) = (20, 1_024);
 /// Longest time to the first byte of an answer; a whole publication counts.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
-/// A connection this old is asked to make place for a fresh one.
-const CONNECTION_AGE_MAX: Duration = Duration::from_secs(6 * 3_600);
 /// How long open requests may take to end once the process drains.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 
@@ -57,9 +55,24 @@ pub struct Options {
 /// The coordinator cannot start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum CoordinatorError {
-    /// Only this machine is served.
-    #[error("{0} is not a loopback address: this version serves its own machine only; listen on 127.0.0.1 or [::1]")]
-    NotLoopback(SocketAddr),
+    /// Without tokens only this machine is served.
+    #[error(
+        "{listen} is more than this machine (no loopback address), and {data} has no tokens: make them with \
+         `tengen-coordinator init --data {data} --tokens DIR`, or say --insecure to let everybody who reaches it do everything",
+        data = data.display()
+    )]
+    NotLoopback {
+        /// The address.
+        listen: SocketAddr,
+        /// The data folder.
+        data: PathBuf,
+    },
+    /// A run that is only read is this machine's affair.
+    #[error("{0} is not a loopback address: a run that is only read is served to its own machine only")]
+    ReadOnlyBeyond(SocketAddr),
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The address is taken or not ours.
     #[error("failed to listen on {addr}: {source}")]
     Listen {
@@ -111,24 +124,30 @@ impl Coordinator {
         let Options {
             run,
             data,
-            config: Config { listen, die_at },
+            config,
             addr_file,
             leases,
         } = options;
-        if !listen.ip().is_loopback() {
-            return Err(CoordinatorError::NotLoopback(listen));
-        }
-        let failpoints = Failpoints::new(die_at);
-        let (folder, fail) = (data.clone(), failpoints.clone());
-        let (lock, run, owner) = tokio::task::spawn_blocking(move || take_up(run, &folder, leases, &fail)).await??;
-        let (incoming, addr) = bind(listen)?;
-        let shared = Shared::new(run, Readers::new(&data), ModelFiles::new(&data), stop, failpoints);
-        let router = build(&shared)?;
+        let failpoints = Failpoints::new(config.die_at);
+        let (folder, wanted, fail) = (data.clone(), config.clone(), failpoints.clone());
+        let taken = tokio::task::spawn_blocking(move || {
+            let tls = prepare(&folder, &wanted)?;
+            let (lock, run, owner) = take_up(run, &folder, leases, &fail)?;
+            let access = Readers::new(&folder).with(|connection| admission(connection, &wanted))?;
+            Ok::<_, CoordinatorError>((tls, lock, run, owner, access))
+        });
+        let (tls, lock, run, owner, access) = taken.await??;
+        let Listening { addr, incoming } = bind(config.listen, tls, &config.limits).await?;
+        tell(&access, &config, addr);
+        let (readers, files) = (Readers::new(&data), ModelFiles::new(&data));
+        let shared = Shared::new(run, readers, files, Arc::new(access), stop, failpoints);
+        let router = build(&shared, config.reflection)?;
         if let Some(path) = addr_file {
             let text = format!("{addr}\n");
             tokio::task::spawn_blocking(move || write_atomic(&path, text.as_bytes())).await??;
         }
-        tracing::info!(%addr, run = %shared.run.facts().id, data = %data.display(), "serving");
+        let access = shared.archive.access.in_words();
+        tracing::info!(%addr, access, run = %shared.run.facts().id, data = %data.display(), "serving");
         let task = tokio::spawn(serve(shared, router, incoming, owner, lock));
         Ok(Coordinator { addr, task })
     }
@@ -141,6 +160,36 @@ impl Coordinator {
     /// Waits until it has drained; everything acknowledged is in the database file then.
     pub async fn join(self) -> Result<(), CoordinatorError> {
         self.task.await?
+    }
+}
+
+/// Refuses what must not be served, before the folder is touched, and reads the certificates. Blocks.
+fn prepare(data: &std::path::Path, config: &Config) -> Result<Option<TlsAcceptor>, CoordinatorError> {
+    if !config.listen.ip().is_loopback() && !config.insecure && !tokens::exist(data)? {
+        return Err(CoordinatorError::NotLoopback {
+            listen: config.listen,
+            data: data.to_path_buf(),
+        });
+    }
+    Ok(access::acceptor(&config.tls)?)
+}
+
+/// Who is let in, from the database.
+fn admission(connection: &rusqlite::Connection, config: &Config) -> Result<Access, StoreError> {
+    let owned = |row: ActorRow| Some((row.actor, TokenId::parse(&row.token?).ok()?));
+    let actors = actors::all(connection)?.into_iter().filter_map(owned);
+    Ok(Access::new(tokens::all(connection)?, actors.collect(), config))
+}
+
+/// Says plainly what is dangerous about the way this process listens.
+fn tell(access: &Access, config: &Config, addr: SocketAddr) {
+    if config.listen.ip().is_loopback() {
+        return;
+    }
+    if !access.is_locked() {
+        tracing::warn!(%addr, "INSECURE: there are no tokens, and whoever reaches this address may do everything");
+    } else if config.tls.cert.is_none() {
+        tracing::warn!(%addr, "there is no TLS: whoever is on the way can read tokens and games; set [tls] cert and key");
     }
 }
 
@@ -157,11 +206,17 @@ fn take_up(
     Ok((lock, handle, owner))
 }
 
-pub(crate) type Router = tonic::transport::server::Router;
+pub(crate) type Router = tonic::transport::server::Router<Stack<AccessLayer, Identity>>;
 
-fn build(shared: &Shared) -> Result<(Router, tonic_health::server::HealthReporter), CoordinatorError> {
+fn build(
+    shared: &Shared,
+    reflection: bool,
+) -> Result<(Router, tonic_health::server::HealthReporter), CoordinatorError> {
     let (health, health_service) = tonic_health::server::health_reporter();
-    let router = reflected(limited().add_service(health_service))?
+    let router = limited(&shared.archive.access).add_service(health_service);
+    let router = if reflection { reflected(router)? } else { router };
+    let router = router
+        .add_service(shared.admin_service())
         .add_service(shared.actor_service())
         .add_service(model_service(shared.archive.clone(), Some(shared.clone())))
         .add_service(shared.learner_service())
@@ -171,23 +226,30 @@ fn build(shared: &Shared) -> Result<(Router, tonic_health::server::HealthReporte
 }
 
 /// Takes the address.
-pub(crate) fn bind(listen: SocketAddr) -> Result<(TcpIncoming, SocketAddr), CoordinatorError> {
-    let refused = |source| CoordinatorError::Listen { addr: listen, source };
-    let incoming = TcpIncoming::bind(listen).map_err(refused)?.with_nodelay(Some(true));
-    let addr = incoming.local_addr().map_err(refused)?;
-    Ok((incoming, addr))
+pub(crate) async fn bind(
+    addr: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    limits: &Limits,
+) -> Result<Listening, CoordinatorError> {
+    let refused = |source| CoordinatorError::Listen { addr, source };
+    listen(addr, tls, limits).await.map_err(refused)
 }
 
-/// A server with every limit set.
-pub(crate) fn limited() -> Server {
+/// A server with every limit set and its gate before every service.
+pub(crate) fn limited(access: &Arc<Access>) -> Server<Stack<AccessLayer, Identity>> {
+    let limits = access.limits();
     Server::builder()
         .timeout(REQUEST_TIMEOUT)
-        .max_concurrent_streams(STREAMS_MAX)
-        .concurrency_limit_per_connection(STREAMS_MAX as usize)
-        .http2_max_header_list_size(HEADER_LIST_BYTES_MAX)
-        .http2_keepalive_interval(Some(KEEPALIVE.0))
-        .http2_keepalive_timeout(Some(KEEPALIVE.1))
-        .max_connection_age(CONNECTION_AGE_MAX)
+        .max_concurrent_streams(limits.streams_per_connection_max)
+        .concurrency_limit_per_connection(limits.streams_per_connection_max as usize)
+        .http2_max_header_list_size(limits.header_list_bytes_max)
+        .http2_max_pending_accept_reset_streams(Some(RESET_STREAMS_MAX.0))
+        .http2_max_local_error_reset_streams(Some(RESET_STREAMS_MAX.1))
+        .http2_keepalive_interval(Some(seconds(limits.keepalive_seconds)))
+        .http2_keepalive_timeout(Some(seconds(limits.keepalive_timeout_seconds)))
+        .max_connection_age(seconds(limits.connection_age_seconds))
+        .max_connection_age_grace(seconds(limits.connection_grace_seconds))
+        .layer(AccessLayer(Arc::clone(access)))
 }
 
 /// Adds reflection, in both versions that tools ask for.
@@ -203,7 +265,8 @@ pub(crate) fn reflected(router: Router) -> Result<Router, CoordinatorError> {
 }
 
 /// Names of our services, for the health service.
-const SERVICES: [&str; 5] = [
+const SERVICES: [&str; 6] = [
+    "tengen.v1.AdminService",
     "tengen.v1.ActorService",
     "tengen.v1.ModelService",
     "tengen.v1.LearnerService",
@@ -225,7 +288,7 @@ pub(crate) async fn set_health(
 async fn serve(
     shared: Shared,
     (router, health): (Router, tonic_health::server::HealthReporter),
-    incoming: TcpIncoming,
+    incoming: Incoming,
     owner: OwnerThread,
     lock: FolderLock,
 ) -> Result<(), CoordinatorError> {

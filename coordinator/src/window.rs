@@ -20,26 +20,21 @@ pub(crate) struct SharedWindow {
 impl SharedWindow {
     /// Rebuilds the window from the stored games.
     pub(crate) fn rebuild(connection: &Connection, progress: &Progress) -> Result<SharedWindow, StoreError> {
-        let capacity = NonZeroU64::new(progress.window_capacity)
-            .ok_or_else(|| StoreError::corrupt("window capacity", progress.window_capacity))?;
-        let mut log: Option<WindowLog> = None;
-        let mut refused = None;
-        games::for_window(connection, capacity.get(), |row| {
-            let before = row.positions_total - u64::from(row.positions);
-            let log = log.get_or_insert_with(|| WindowLog::new(progress.window_epoch, capacity, before));
-            if let Err(error) = log.push(row.sequence, row.positions, row.record.into()) {
-                refused.get_or_insert(error);
-            }
-        })?;
-        if let Some(error) = refused {
-            return Err(StoreError::corrupt("commit sequence", error));
-        }
-        let log = log.unwrap_or_else(|| WindowLog::new(progress.window_epoch, capacity, progress.positions));
+        let log = build(connection, progress, capacity(progress)?)?;
         let newest = watch::Sender::new(log.last_sequence().unwrap_or_default());
         Ok(SharedWindow {
             log: RwLock::new(log),
             newest,
         })
+    }
+
+    /// Builds the window again from the stored games, under the epoch that `progress` names, and wakes the mirrors.
+    pub(crate) fn renew(&self, connection: &Connection, progress: &Progress) -> Result<(), StoreError> {
+        let log = build(connection, progress, capacity(progress)?)?;
+        let newest = log.last_sequence().unwrap_or_default();
+        *self.log.write().unwrap_or_else(PoisonError::into_inner) = log;
+        self.newest.send_replace(newest);
+        Ok(())
     }
 
     /// Appends games that are committed, in commit order, and wakes the mirrors.
@@ -62,14 +57,12 @@ impl SharedWindow {
         self.read().fill()
     }
 
-    /// Its epoch.
-    pub(crate) fn epoch(&self) -> u64 {
-        self.read().epoch()
-    }
-
-    /// The next games after a commit sequence, at most so many bytes of them.
-    pub(crate) fn chunk(&self, after_sequence: u64, bytes_max: usize) -> Vec<LoggedGame> {
-        self.read().chunk(after_sequence, bytes_max)
+    /// The epoch, and the next games after a commit sequence, at most so many bytes of them. A sequence of another epoch
+    /// means nothing in this one: then they are the first games.
+    pub(crate) fn chunk(&self, epoch: u64, after_sequence: u64, bytes_max: usize) -> (u64, Vec<LoggedGame>) {
+        let log = self.read();
+        let after = if epoch == log.epoch() { after_sequence } else { 0 };
+        (log.epoch(), log.chunk(after, bytes_max))
     }
 
     /// Rings whenever games were appended.
@@ -80,6 +73,28 @@ impl SharedWindow {
     fn read(&self) -> RwLockReadGuard<'_, WindowLog> {
         self.log.read().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn capacity(progress: &Progress) -> Result<NonZeroU64, StoreError> {
+    NonZeroU64::new(progress.window_capacity)
+        .ok_or_else(|| StoreError::corrupt("window capacity", progress.window_capacity))
+}
+
+/// The newest games that count, from the database.
+fn build(connection: &Connection, progress: &Progress, capacity: NonZeroU64) -> Result<WindowLog, StoreError> {
+    let mut log: Option<WindowLog> = None;
+    let mut refused = None;
+    games::for_window(connection, capacity.get(), progress.positions, |row| {
+        let before = row.positions_total - u64::from(row.positions);
+        let log = log.get_or_insert_with(|| WindowLog::new(progress.window_epoch, capacity, before));
+        if let Err(error) = log.push(row.sequence, row.positions, row.record.into()) {
+            refused.get_or_insert(error);
+        }
+    })?;
+    if let Some(error) = refused {
+        return Err(StoreError::corrupt("commit sequence", error));
+    }
+    Ok(log.unwrap_or_else(|| WindowLog::new(progress.window_epoch, capacity, progress.positions)))
 }
 
 /// A self-play game on its way into the window.

@@ -7,10 +7,9 @@ use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_proto::v1::{DownloadModelRequest, GetModelRequest, WatchChampionRequest};
 use tengen_records::{ModelId, ParseIdError};
 use tengen_service::backoff::Backoff;
-use tengen_service::channel::MESSAGE_BYTES_MAX;
+use tengen_service::channel::{Channel, MESSAGE_BYTES_MAX};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
-use tonic::transport::Channel;
 
 use crate::signals::Signals;
 use crate::wire::{Refusal, reason, refusal};

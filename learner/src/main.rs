@@ -8,6 +8,7 @@ use tengen_service::{args, shutdown, telemetry};
 
 fn main() -> ExitCode {
     tengen_inference::forbid_telemetry();
+    tengen_service::tls::install_provider();
     args::exit_status("tengen-learner", start(Options::parse()))
 }
 

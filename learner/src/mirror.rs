@@ -8,9 +8,8 @@ use tengen_proto::v1::replay_service_client::ReplayServiceClient;
 use tengen_proto::v1::{self, StreamWindowRequest, WindowChunk};
 use tengen_replay::{Part, Window, WindowGame};
 use tengen_service::backoff::Backoff;
-use tengen_service::channel::MESSAGE_BYTES_MAX;
+use tengen_service::channel::{Channel, MESSAGE_BYTES_MAX};
 use tokio_util::sync::CancellationToken;
-use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use crate::batches::SharedWindow;

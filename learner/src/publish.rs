@@ -9,10 +9,10 @@ use tengen_proto::v1::publish_model_request::Part;
 use tengen_proto::v1::{Model, PublishHeader, PublishModelRequest};
 use tengen_records::ModelId;
 use tengen_service::backoff::Backoff;
+use tengen_service::channel::Channel;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
-use tonic::transport::Channel;
 
 use crate::plan::Candidate;
 use crate::signals::Signals;

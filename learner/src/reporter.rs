@@ -6,10 +6,10 @@ use std::time::Duration;
 use tengen_proto::v1::learner_service_client::LearnerServiceClient;
 use tengen_proto::v1::{RegisterLearnerRequest, RegisterLearnerResponse, ReportLearnerRequest, ReportLearnerResponse};
 use tengen_service::backoff::Backoff;
+use tengen_service::channel::Channel;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 
 use crate::plan::{Candidate, Inputs};

@@ -12,11 +12,12 @@ use tengen_network::random_weights;
 use tengen_proto::v1::{RegisterLearnerRequest, RegisterLearnerResponse};
 use tengen_replay::{StepLimit, Window};
 use tengen_service::args::ProcessArgs;
+use tengen_service::channel::{self, Channel};
+use tengen_service::credentials::ConnectArgs;
 use tengen_service::lock::lock_folder;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::Channel;
 
 use crate::ancestry;
 use crate::batches::{Batches, SharedWindow};
@@ -38,6 +39,9 @@ pub struct Options {
     /// The coordinator's address
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7300")]
     pub coordinator: String,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show a doc comment here as help")]
+    pub connect: ConnectArgs,
     /// Folder for checkpoints
     #[arg(long, value_name = "DIR", default_value = "learner")]
     pub data: PathBuf,
@@ -59,7 +63,7 @@ pub struct Options {
 pub async fn run(options: Options, stop: CancellationToken) -> Result<()> {
     let _lock = lock_folder(&options.data, "learner")?;
     tengen_inference::init(options.onnxruntime.as_deref())?;
-    let channel = tengen_service::channel::connect(&options.coordinator)?;
+    let channel = channel::connect(&options.coordinator, &options.connect.credentials()?)?;
     let folder = CheckpointFolder::new(options.data.join("checkpoints"));
     let checkpoint = folder.newest()?;
     // Whatever ends first (a signal, the loss of our place, an error in training) ends everything.

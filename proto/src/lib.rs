@@ -16,6 +16,15 @@ pub mod v1 {
     tonic::include_proto!("tengen.v1");
 }
 
+impl std::fmt::Debug for v1::CreateTokenResponse {
+    /// Without the secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CreateTokenResponse")
+            .field("token", &self.token)
+            .finish_non_exhaustive()
+    }
+}
+
 /// The compiled descriptors of every service here, for gRPC reflection.
 pub const DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tengen_descriptor.bin"));
 

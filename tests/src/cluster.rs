@@ -5,11 +5,12 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{self, Receiver};
 
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_proto::v1::{GetStatusRequest, RunStatus};
-use tonic::transport::Channel;
+use tengen_service::channel::{self, Channel};
+use tengen_service::credentials::Credentials;
 
 /// The program `name` as this workspace built it, for the profile the tests were built with.
 pub fn program(name: &str) -> PathBuf {
@@ -79,7 +80,7 @@ impl Up {
             .spawn()
             .expect("tengen can be started");
         let output = process.stdout.take().expect("standard output is piped");
-        let (sender, lines) = channel();
+        let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 println!("{line}");
@@ -159,7 +160,7 @@ impl Up {
 
     /// A channel to the coordinator.
     pub fn channel(&self) -> Channel {
-        tengen_service::channel::connect(&self.url).expect("the address is good")
+        channel::connect(&self.url, &Credentials::default()).expect("the address is good")
     }
 }
 

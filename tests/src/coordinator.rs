@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use tonic::transport::Channel;
+use tengen_service::channel::{self, Channel};
+use tengen_service::credentials::Credentials;
 
 use crate::cluster::program;
 
@@ -66,12 +67,8 @@ impl Coordinator {
     }
 
     /// A channel to it.
-    pub async fn channel(&self) -> Channel {
-        Channel::from_shared(self.url.clone())
-            .expect("the address is a url")
-            .connect()
-            .await
-            .expect("it listens")
+    pub fn channel(&self) -> Channel {
+        channel::connect(&self.url, &Credentials::default()).expect("the address is a url")
     }
 
     /// Its process id.

@@ -14,7 +14,7 @@ use tengen_proto::v1::{GetWorkRequest, RegisterActorRequest, SubmitGameRequest, 
 use tengen_records::{Endings, Expected, LeaseId, Record, RecordId, RunId, Work, testing};
 use tengen_selfplay::order::{Order, Plan};
 use tengen_selfplay::wire::order_from_wire;
-use tonic::transport::Channel;
+use tengen_service::channel::Channel;
 
 /// The actor and what it was promised.
 pub struct Ledger {

@@ -50,7 +50,7 @@ async fn a_coordinator_killed_at_any_step_loses_and_doubles_no_acknowledged_game
     std::fs::create_dir(&data).unwrap();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(20);
     let mut coordinator = Coordinator::start(&run, &data, &[]).await;
-    let mut ledger = Ledger::register(coordinator.channel().await, 7).await;
+    let mut ledger = Ledger::register(coordinator.channel(), 7).await;
     // A few games of the round before go along each time.
     let mut earlier = Vec::new();
     for kill in 0..kills {
@@ -61,7 +61,7 @@ async fn a_coordinator_killed_at_any_step_loses_and_doubles_no_acknowledged_game
         let keys: Vec<(&str, &str)> = step.iter().map(|step| ("DIE_AT", step.as_str())).collect();
         coordinator.drain().await;
         coordinator = Coordinator::start(&run, &data, &keys).await;
-        ledger.reconnect(coordinator.channel().await).await;
+        ledger.reconnect(coordinator.channel()).await;
         let mut records = std::mem::take(&mut earlier);
         // Enough of them are new, so that even a step that only new games reach is reached often enough.
         let enough = records.len() + GAMES;
@@ -86,7 +86,7 @@ async fn a_coordinator_killed_at_any_step_loses_and_doubles_no_acknowledged_game
         // Some of what has its answer is sent again all the same.
         records.retain(|record| !ledger.is_acknowledged(record) || rng.random_range(0..4) == 0);
         coordinator = Coordinator::start(&run, &data, &[]).await;
-        ledger.reconnect(coordinator.channel().await).await;
+        ledger.reconnect(coordinator.channel()).await;
         assert_eq!(ledger.submit_again(&records).await, records.len());
         ledger.assert_kept(&data);
         earlier = records.split_off(records.len().saturating_sub(4));

@@ -7,9 +7,9 @@ use std::path::Path;
 use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_proto::v1::{DownloadModelRequest, WatchChampionRequest, WatchStatusRequest};
+use tengen_service::channel::Channel;
 use tengen_system_tests::cluster::{Up, repository};
 use tengen_system_tests::optimal::TicTacToe;
-use tonic::transport::Channel;
 
 /// Three times the median of five runs (docs/benchmarks.md).
 const GAMES_MAX: u64 = 13_000;

@@ -12,13 +12,12 @@ use tengen_proto::v1;
 use tengen_proto::v1::{ReportActorResponse, SubmitGameRequest, SubmitGameResponse};
 use tengen_records::LeaseId;
 use tengen_service::backoff::Backoff;
-use tengen_service::channel;
+use tengen_service::channel::{self, Channel};
 use tengen_service::lock::lock_folder;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
-use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use crate::handshake::{HandshakeError, Me, Run};
@@ -50,7 +49,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         host: identity::host(),
     };
     tengen_inference::init(options.onnxruntime.as_deref())?;
-    let channel = channel::connect(&options.join)?;
+    let channel = channel::connect(&options.join, &options.connect.credentials()?)?;
     tracing::info!(actor = me.id, coordinator = options.join, "joining");
     let connecting = link::connect(channel.clone(), me.clone(), PROVIDER_UNKNOWN.to_owned(), None);
     let (run, link) = tokio::select! {

@@ -14,7 +14,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use tengen_proto::v1::ListTokensRequest;
+use tengen_proto::v1::admin_service_client::AdminServiceClient;
 use tengen_service::args::LogArgs;
+use tengen_service::channel;
+use tengen_service::credentials::{ConnectArgs, Credentials};
 use tengen_service::lock::lock_folder;
 use tengen_service::run_config::RunConfig;
 use tengen_service::{health, shutdown};
@@ -22,6 +26,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tonic::Code;
 
 use crate::client::{ADDRESS_FILE, LISTEN_DEFAULT, read_address};
 use crate::programs;
@@ -52,9 +57,14 @@ pub(crate) struct UpArgs {
     /// Drain after this time, for example `20m`
     #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
     duration: Option<Duration>,
-    /// Loopback address of the coordinator; port 0 takes a free one
+    /// Address of the coordinator, a loopback one unless the run has tokens; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = LISTEN_DEFAULT)]
     listen: SocketAddr,
+    /// Configuration of the coordinator's process (TOML): TLS, limits, disk; with [tls] in it, give --ca too
+    #[arg(long, value_name = "FILE")]
+    coordinator_config: Option<PathBuf>,
+    #[command(flatten)]
+    connect: ConnectArgs,
 }
 
 pub(crate) async fn run(args: UpArgs, log: &LogArgs) -> anyhow::Result<()> {
@@ -97,7 +107,12 @@ async fn observe(
 ) -> anyhow::Result<()> {
     let deadline = args.duration.map(|duration| Instant::now() + duration);
     let (updates, mut received) = mpsc::channel(16);
-    let watching = tokio::spawn(watch::follow(cluster.url.clone(), updates, stop.clone()));
+    let watching = tokio::spawn(watch::follow(
+        cluster.url.clone(),
+        cluster.credentials.clone(),
+        updates,
+        stop.clone(),
+    ));
     let outcome = loop {
         tokio::select! {
             // In order: the status stream ends at the signal too, and then the signal is what counts.
@@ -143,6 +158,9 @@ struct Layout {
     run: PathBuf,
     listen: SocketAddr,
     log: String,
+    coordinator_config: Option<PathBuf>,
+    connect: ConnectArgs,
+    credentials: Credentials,
     games: u32,
     batch_max: u32,
     device: String,
@@ -155,12 +173,18 @@ impl Layout {
     fn new(args: &UpArgs, config: &RunConfig, data: PathBuf, log: &LogArgs) -> anyhow::Result<Layout> {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
         let (learner_threads, actor_threads) = config.cpu.divide(cores);
+        if let Some(config) = &args.coordinator_config {
+            check_tls(config, &args.connect)?;
+        }
         let share = |index: u32| (actor_threads / args.actors + u32::from(index < actor_threads % args.actors)).max(1);
         Ok(Layout {
             data,
             run: args.run.clone(),
             listen: args.listen,
             log: log.log.clone(),
+            coordinator_config: args.coordinator_config.clone(),
+            connect: args.connect.clone(),
+            credentials: args.connect.credentials()?,
             games: config.actor.games,
             batch_max: config.actor.batch_max,
             device: config.actor.device.clone(),
@@ -182,7 +206,7 @@ impl Layout {
     }
 
     fn coordinator(&self, listen: SocketAddr) -> anyhow::Result<ChildSpec> {
-        let args: Vec<OsString> = vec![
+        let mut args: Vec<OsString> = vec![
             "--run".into(),
             self.run.clone().into(),
             "--data".into(),
@@ -192,11 +216,14 @@ impl Layout {
             "--addr-file".into(),
             self.data.join(ADDRESS_FILE).into(),
         ];
+        if let Some(config) = &self.coordinator_config {
+            args.extend(["--config".into(), config.clone().into()]);
+        }
         self.spec("coordinator".to_owned(), "tengen-coordinator", args)
     }
 
     fn learner(&self, url: &str) -> anyhow::Result<ChildSpec> {
-        let args: Vec<OsString> = vec![
+        let mut args: Vec<OsString> = vec![
             "--coordinator".into(),
             url.into(),
             "--data".into(),
@@ -206,12 +233,13 @@ impl Layout {
             "--threads".into(),
             self.learner_threads.to_string().into(),
         ];
+        args.extend(self.connect.to_arguments());
         self.spec("learner".to_owned(), "tengen-learner", args)
     }
 
     fn actor(&self, url: &str, index: usize) -> anyhow::Result<ChildSpec> {
         let part = format!("actor-{index}");
-        let args: Vec<OsString> = vec![
+        let mut args: Vec<OsString> = vec![
             "--join".into(),
             url.into(),
             "--data".into(),
@@ -225,6 +253,7 @@ impl Layout {
             "--device".into(),
             self.device.clone().into(),
         ];
+        args.extend(self.connect.to_arguments());
         self.spec(part, "tengen-actor", args)
     }
 }
@@ -232,6 +261,7 @@ impl Layout {
 /// The running children.
 struct Cluster {
     url: String,
+    credentials: Credentials,
     coordinator: Child,
     learner: Child,
     actors: Vec<Child>,
@@ -248,7 +278,7 @@ impl Cluster {
                 .with_context(|| format!("failed to remove the old {}", address_file.display()))?;
         }
         let mut coordinator = Child::start(layout.coordinator(layout.listen)?, sender.clone())?;
-        let url = match ready(&layout.data, &mut coordinator, stop).await {
+        let url = match ready(layout, &mut coordinator, stop).await {
             Ok(Some(url)) => url,
             other => {
                 coordinator.drain().await;
@@ -258,9 +288,10 @@ impl Cluster {
         match Cluster::join(layout, actors, &url, &sender) {
             Ok((learner, actors)) => {
                 // A restarted coordinator must be found where the others look for it.
-                coordinator.restart_as(layout.coordinator(url.trim_start_matches("http://").parse()?)?);
+                coordinator.restart_as(layout.coordinator(address_of(&url).parse()?)?);
                 Ok(Some(Cluster {
                     url,
+                    credentials: layout.credentials.clone(),
                     coordinator,
                     learner,
                     actors,
@@ -302,8 +333,42 @@ impl Cluster {
     }
 }
 
+/// The address in a coordinator's URL.
+fn address_of(url: &str) -> &str {
+    url.split_once("://").map_or(url, |(_, address)| address)
+}
+
+/// Refuses a token that the learner and the actors would be refused with: they show this process's own.
+async fn may_start(url: &str, credentials: &Credentials) -> anyhow::Result<()> {
+    let mut admin = AdminServiceClient::new(channel::connect(url, credentials)?);
+    match admin.list_tokens(ListTokensRequest {}).await {
+        Err(status) if matches!(status.code(), Code::Unauthenticated | Code::PermissionDenied) => bail!(
+            "this run has tokens, and `tengen up` starts its learner and actors with the one it is given, which must be an \
+             admin's (--token-file FILE): {}",
+            status.message()
+        ),
+        // Any other failure is one of the connection, which the display tells about.
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a configuration with TLS when nothing here could call such a coordinator.
+fn check_tls(config: &Path, connect: &ConnectArgs) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(config).with_context(|| format!("failed to read {}", config.display()))?;
+    let table: toml::Table = text
+        .parse()
+        .with_context(|| format!("{} is no TOML", config.display()))?;
+    if table.contains_key("tls") && connect.ca.is_none() {
+        bail!(
+            "{} has [tls]: give the certificate authority that vouches for it with --ca FILE",
+            config.display()
+        );
+    }
+    Ok(())
+}
+
 /// Waits until the coordinator serves and returns its address; `None` when `stop` came first.
-async fn ready(data: &Path, coordinator: &mut Child, stop: &CancellationToken) -> anyhow::Result<Option<String>> {
+async fn ready(layout: &Layout, coordinator: &mut Child, stop: &CancellationToken) -> anyhow::Result<Option<String>> {
     let give_up = Instant::now() + START_MAX;
     let mut looks = tokio::time::interval(Duration::from_millis(50));
     loop {
@@ -311,9 +376,10 @@ async fn ready(data: &Path, coordinator: &mut Child, stop: &CancellationToken) -
             () = stop.cancelled() => return Ok(None),
             () = coordinator.crashed() => bail!("the coordinator did not start:\n{}", coordinator.last_words()),
             _ = looks.tick() => {
-                if let Ok(url) = read_address(data)
-                    && health::probe(&url).await.is_ok()
+                if let Ok(url) = read_address(&layout.data, &layout.connect)
+                    && health::probe(&url, &layout.credentials).await.is_ok()
                 {
+                    may_start(&url, &layout.credentials).await?;
                     return Ok(Some(url));
                 }
             }

@@ -3,9 +3,10 @@
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_proto::v1::{Gate, GateState, ListMatchesRequest, RunStatus, WatchStatusRequest};
 use tengen_service::backoff::Backoff;
+use tengen_service::channel::Channel;
+use tengen_service::credentials::Credentials;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tonic::transport::Channel;
 
 use crate::client;
 
@@ -21,11 +22,18 @@ pub(crate) enum Update {
 }
 
 /// Sends updates until `stop` or until nobody listens.
-pub(crate) async fn follow(url: String, updates: mpsc::Sender<Update>, stop: CancellationToken) {
+pub(crate) async fn follow(
+    url: String,
+    credentials: Credentials,
+    updates: mpsc::Sender<Update>,
+    stop: CancellationToken,
+) {
     let mut backoff = Backoff::default();
     let mut decided = None;
     while !updates.is_closed() {
-        let Ok(mut client) = client::runs(&url) else { return };
+        let Ok(mut client) = client::runs(&url, &credentials) else {
+            return;
+        };
         if let Err(status) = follow_once(&mut client, &updates, &mut decided, &mut backoff).await {
             tracing::debug!(reason = status.message(), "the status stream broke");
         }

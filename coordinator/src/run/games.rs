@@ -8,11 +8,8 @@ use super::owner::{Now, Outbox};
 use super::request::{ActorRefused, MatchPlace, StoreVerdict, SubmittedGame};
 use super::state::{State, control_id};
 use crate::store::games::{NewGame, insert, insert_conflict, quarantine, stored_hash};
-use crate::store::{StoreError, actors, gates, leases, progress};
+use crate::store::{StoreError, actors, gates, leases};
 use crate::window::CommittedGame;
-
-/// Refused records after which an actor is suspended: far more than one bad game, far fewer than a flood.
-const STRIKES_MAX: u32 = 500;
 
 impl State {
     /// Stores a checked record, unless its id is taken.
@@ -142,6 +139,7 @@ impl State {
         actor: &str,
         rejection: &Rejection,
         record: &[u8],
+        strikes_max: u32,
         now: Now,
     ) -> Result<Result<(), ActorRefused>, StoreError> {
         if let Err(refused) = self.serves(actor) {
@@ -153,19 +151,12 @@ impl State {
         tracing::warn!(%actor, code, detail = %rejection.detail, "record rejected");
         if let Some(row) = self.actors.get_mut(actor) {
             row.strikes += 1;
-            if row.strikes >= STRIKES_MAX {
-                row.suspended_ms = Some(now.unix_ms);
-                let detail = format!("{} records refused, the last one as {code}", row.strikes);
-                progress::audit(
-                    connection,
-                    "coordinator",
-                    "suspend-actor",
-                    &format!("{actor}: {detail}"),
-                    now.unix_ms,
-                )?;
-                tracing::error!(%actor, strikes = row.strikes, "actor suspended");
+            let strikes = row.strikes;
+            actors::set_strikes(connection, actor, strikes, row.suspended_ms)?;
+            if strikes >= strikes_max {
+                let reason = format!("{strikes} records refused, the last one as {code}");
+                let _known = self.suspend_actor(connection, actor, &reason, "coordinator", now)?;
             }
-            actors::set_strikes(connection, actor, row.strikes, row.suspended_ms)?;
         }
         Ok(Ok(()))
     }

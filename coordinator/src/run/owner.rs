@@ -57,6 +57,8 @@ impl OwnerThread {
 pub(super) struct Outbox {
     replies: Vec<Box<dyn FnOnce() + Send>>,
     pub(super) window: Vec<CommittedGame>,
+    /// The window is to be built again from the stored games.
+    pub(super) window_anew: bool,
     pub(super) new_champion: Option<v1::Model>,
 }
 
@@ -64,6 +66,11 @@ impl Outbox {
     /// Answers after the commit. Nobody listening any more is fine: what was asked is done.
     pub(super) fn reply<T: Send + 'static>(&mut self, to: tokio::sync::oneshot::Sender<T>, answer: T) {
         self.replies.push(Box::new(move || drop(to.send(answer))));
+    }
+
+    /// Does something after the commit, before the answers that are yet to be given.
+    pub(super) fn after(&mut self, then: impl FnOnce() + Send + 'static) {
+        self.replies.push(Box::new(then));
     }
 }
 
@@ -159,9 +166,13 @@ impl Owner {
 
     fn carry_out(&mut self, batch: Vec<Request>) -> Result<(), OwnerError> {
         match self.commit(batch) {
-            Ok(outbox) => {
+            Ok(mut outbox) => {
                 for _ in &outbox.window {
                     self.failpoints.pass(Failpoint::Committed);
+                }
+                if outbox.window_anew {
+                    self.window.renew(&self.connection, self.state.progress())?;
+                    outbox.window.clear();
                 }
                 for game in outbox.window {
                     self.window.append(vec![game]);

@@ -6,6 +6,7 @@ use tengen_records::{Checked, Kind, LeaseId, RecordId, Rejection};
 use tengen_selfplay::Order;
 use tokio::sync::oneshot;
 
+use super::admin::AdminRequest;
 use crate::store::actors::ActorRow;
 use crate::store::models::ModelRow;
 
@@ -57,8 +58,11 @@ pub(crate) enum ActorRefused {
         /// Actors known.
         actors: usize,
     },
-    /// Too many of its records were refused.
-    #[error("actor {actor:?} is suspended: {strikes} of its records were refused; see the table quarantine for why")]
+    /// By an administrator, or because too many of its records were refused.
+    #[error(
+        "actor {actor:?} is suspended ({strikes} of its records were refused): the audit and the table quarantine say why, and \
+         an admin resumes it with `tengen actors resume {actor}`"
+    )]
     Suspended {
         /// The actor.
         actor: String,
@@ -143,6 +147,8 @@ pub(crate) enum Request {
         actor: String,
         rejection: Rejection,
         record: Vec<u8>,
+        /// Refused records after which the actor is suspended.
+        strikes_max: u32,
         reply: oneshot::Sender<Result<(), ActorRefused>>,
     },
     /// Take in an actor.
@@ -173,6 +179,8 @@ pub(crate) enum Request {
         status: v1::LearnerStatus,
         reply: oneshot::Sender<Result<LearnerTask, Fenced>>,
     },
+    /// Do what an administrator asks.
+    Admin(Box<AdminRequest>),
     /// Take a network whose file is durable.
     Publish {
         fence: u64,

@@ -139,9 +139,10 @@ impl State {
                 actor,
                 rejection,
                 record,
+                strikes_max,
                 reply,
             } => {
-                let answer = self.refuse(connection, &actor, &rejection, &record, now)?;
+                let answer = self.refuse(connection, &actor, &rejection, &record, strikes_max, now)?;
                 out.reply(reply, answer);
             }
             Request::RegisterActor { actor, reply } => {
@@ -172,6 +173,7 @@ impl State {
                 let answer = self.publish(connection, fence, *model, now, out)?;
                 out.reply(reply, answer);
             }
+            Request::Admin(request) => self.administer(connection, *request, now, out)?,
             Request::Tick | Request::Stop => {}
             Request::Drain => self.draining = true,
         }

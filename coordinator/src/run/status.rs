@@ -107,6 +107,8 @@ impl State {
             actors,
             opening_paths: self.opening_paths.clone().into_iter().collect(),
             candidates_waiting: u32::from(self.control.waiting().is_some()),
+            // The process tells it, not the run.
+            access: String::new(),
         }
     }
 

@@ -47,7 +47,12 @@ impl State {
         };
         self.live_actors.insert(actor.actor.clone(), live);
         tracing::info!(actor = %actor.actor, host = %actor.host, provider = %actor.provider, "actor registered");
-        self.actors.insert(actor.actor.clone(), ActorRow { strikes, ..actor });
+        let registered = ActorRow {
+            strikes,
+            registered_ms: now.unix_ms,
+            ..actor
+        };
+        self.actors.insert(registered.actor.clone(), registered);
         Ok(Ok(()))
     }
 

@@ -9,6 +9,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{Shared, errors, submit};
+use crate::access::{TokenId, caller};
 use crate::run::request::{self, ActorReport, Handout};
 use crate::store::actors::ActorRow;
 
@@ -29,6 +30,7 @@ impl ActorService for ActorApi {
         &self,
         request: Request<v1::RegisterActorRequest>,
     ) -> Result<Response<v1::RegisterActorResponse>, Status> {
+        let caller = caller(&request)?;
         let hello = request.into_inner();
         if hello.protocol_min > PROTOCOL || hello.protocol_max < PROTOCOL {
             let message = format!(
@@ -46,12 +48,20 @@ impl ActorService for ActorApi {
             host: text("host", hello.host)?,
             build: text("build", hello.build)?,
             provider: text("provider", hello.provider)?,
+            token: caller.token().map(TokenId::to_string),
             ..ActorRow::default()
         };
-        self.0
+        let (id, access) = (actor.actor.clone(), &self.0.archive.access);
+        let new = access.claim(&caller, &id)?;
+        let registered = self
+            .0
             .run
             .ask(|reply| request::Request::RegisterActor { actor, reply })
-            .await??;
+            .await?;
+        if registered.is_err() && new {
+            access.unclaim(&id);
+        }
+        registered?;
         let facts = self.0.run.facts();
         Ok(Response::new(v1::RegisterActorResponse {
             run_id: facts.id.to_string(),
@@ -65,11 +75,13 @@ impl ActorService for ActorApi {
     }
 
     async fn get_work(&self, request: Request<v1::GetWorkRequest>) -> Result<Response<v1::GetWorkResponse>, Status> {
+        let caller = caller(&request)?;
         let v1::GetWorkRequest {
             actor_id: actor,
             games_per_minute,
             ..
         } = request.into_inner();
+        self.0.archive.access.speaks_for(&caller, &actor)?;
         let handout = self
             .0
             .run
@@ -95,7 +107,8 @@ impl ActorService for ActorApi {
         request: Request<Streaming<v1::SubmitGameRequest>>,
     ) -> Result<Response<Self::SubmitGamesStream>, Status> {
         let (answers, stream) = mpsc::channel(submit::IN_FLIGHT_MAX);
-        tokio::spawn(submit::serve(self.0.clone(), request.into_inner(), answers));
+        let caller = caller(&request)?;
+        tokio::spawn(submit::serve(self.0.clone(), caller, request.into_inner(), answers));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
@@ -103,7 +116,9 @@ impl ActorService for ActorApi {
         &self,
         request: Request<v1::ReportActorRequest>,
     ) -> Result<Response<v1::ReportActorResponse>, Status> {
+        let caller = caller(&request)?;
         let told = request.into_inner();
+        self.0.archive.access.speaks_for(&caller, &told.actor_id)?;
         let report = Box::new(ActorReport {
             actor: told.actor_id,
             evaluations_per_second: finite(told.evaluations_per_second),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
+use crate::access::OtherToken;
 use crate::run::{ActorRefused, Fenced, PublishRefused, Unavailable};
 
 /// Whose reasons these are.
@@ -18,6 +19,18 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) fn refusal(code: Code, reason: &str, message: impl Display) -> Status {
     let details = ErrorDetails::with_error_info(reason, DOMAIN, HashMap::new());
     Status::with_error_details(code, message.to_string(), details)
+}
+
+/// A caller without a good token.
+pub(crate) fn unauthenticated(reason: &str, message: impl Display) -> Status {
+    refusal(Code::Unauthenticated, reason, message)
+}
+
+/// A caller that takes more than it may; the same call passes after `wait`.
+pub(crate) fn exhausted(reason: &str, message: impl Display, wait: Duration) -> Status {
+    let mut details = ErrorDetails::with_retry_info(Some(wait));
+    details.set_error_info(reason, DOMAIN, HashMap::new());
+    Status::with_error_details(Code::ResourceExhausted, message.to_string(), details)
 }
 
 /// A request field that makes no sense.
@@ -64,6 +77,12 @@ impl From<ActorRefused> for Status {
             ActorRefused::Suspended { .. } => refusal(Code::PermissionDenied, "SUSPENDED", &error),
             ActorRefused::TooMany { .. } => refusal(Code::ResourceExhausted, "TOO_MANY_ACTORS", &error),
         }
+    }
+}
+
+impl From<OtherToken> for Status {
+    fn from(error: OtherToken) -> Status {
+        refusal(Code::PermissionDenied, "OTHER_TOKEN", error)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The gRPC services. They parse, ask the run's owner or read the database, and answer; they hold no state of the run.
 
 mod actor;
+mod admin;
 pub(crate) mod errors;
 mod examine;
 mod learner;
@@ -13,6 +14,7 @@ mod submit;
 use std::sync::Arc;
 
 use tengen_proto::v1::actor_service_server::ActorServiceServer;
+use tengen_proto::v1::admin_service_server::AdminServiceServer;
 use tengen_proto::v1::learner_service_server::LearnerServiceServer;
 use tengen_proto::v1::model_service_server::ModelServiceServer;
 use tengen_proto::v1::replay_service_server::ReplayServiceServer;
@@ -22,6 +24,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
+use crate::access::Access;
 use crate::archive::Archive;
 use crate::failpoint::Failpoints;
 use crate::files::ModelFiles;
@@ -48,6 +51,7 @@ impl Shared {
         run: Handle,
         readers: Readers,
         files: ModelFiles,
+        access: Arc<Access>,
         stop: CancellationToken,
         failpoints: Failpoints,
     ) -> Shared {
@@ -58,6 +62,7 @@ impl Shared {
             files,
             status: run.status(),
             champion: run.champion(),
+            access,
             stop,
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -72,6 +77,12 @@ impl Shared {
 
     pub(crate) fn actor_service(&self) -> ActorServiceServer<actor::ActorApi> {
         ActorServiceServer::new(actor::ActorApi(self.clone()))
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+    }
+
+    pub(crate) fn admin_service(&self) -> AdminServiceServer<admin::AdminApi> {
+        AdminServiceServer::new(admin::AdminApi(self.clone()))
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX)
     }

@@ -26,34 +26,36 @@ impl ReplayService for ReplayApi {
         request: Request<v1::StreamWindowRequest>,
     ) -> Result<Response<Self::StreamWindowStream>, Status> {
         let v1::StreamWindowRequest { epoch, after_sequence } = request.into_inner();
-        // A cursor of another epoch means nothing in this one.
-        let after = if epoch == self.0.run.window().epoch() {
-            after_sequence
-        } else {
-            0
-        };
         let (chunks, stream) = mpsc::channel(CHUNKS_MAX);
-        tokio::spawn(stream_window(self.0.clone(), after, chunks));
+        tokio::spawn(stream_window(self.0.clone(), (epoch, after_sequence), chunks));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 }
 
-async fn stream_window(shared: Shared, mut after: u64, chunks: mpsc::Sender<Result<v1::WindowChunk, Status>>) {
+async fn stream_window(
+    shared: Shared,
+    (mut epoch, mut after): (u64, u64),
+    chunks: mpsc::Sender<Result<v1::WindowChunk, Status>>,
+) {
     let window = shared.run.window();
     let mut bell = window.bell();
     let mut caught_up = false;
     loop {
         // Games appended from here on ring again.
         bell.mark_unchanged();
-        let games = window.chunk(after, CHUNK_BYTES_MAX);
+        let (epoch_now, games) = window.chunk(epoch, after, CHUNK_BYTES_MAX);
+        if epoch_now != epoch {
+            // The mirror empties itself and takes the window from its first game.
+            (epoch, after, caught_up) = (epoch_now, 0, false);
+        }
         let at_end = games
             .last()
-            .is_none_or(|last| window.chunk(last.sequence, 1).is_empty());
+            .is_none_or(|last| window.chunk(epoch, last.sequence, 1) == (epoch, Vec::new()));
         let completes = at_end && !caught_up;
         if !games.is_empty() || completes {
             after = games.last().map_or(after, |last| last.sequence);
             let chunk = v1::WindowChunk {
-                epoch: window.epoch(),
+                epoch,
                 games: games.into_iter().map(window_game).collect(),
                 capacity_positions: window.fill().capacity,
                 caught_up: completes,

@@ -11,8 +11,8 @@ use tonic::{Request, Response, Status};
 use super::{errors, page_size};
 use crate::archive::Archive;
 use crate::messages;
-use crate::store::StoreError;
 use crate::store::gates::{self, GateState};
+use crate::store::{StoreError, actors};
 
 /// Shortest and longest distance between two messages of a watch, milliseconds.
 const INTERVAL_MS: std::ops::RangeInclusive<u32> = 100..=60_000;
@@ -26,8 +26,7 @@ pub(crate) struct RunApi(pub(crate) Archive);
 #[tonic::async_trait]
 impl RunService for RunApi {
     async fn get_status(&self, _: Request<v1::GetStatusRequest>) -> Result<Response<v1::RunStatus>, Status> {
-        let status = self.0.status.borrow().as_ref().clone();
-        Ok(Response::new(status))
+        Ok(Response::new(status_now(&self.0)))
     }
 
     type WatchStatusStream = ReceiverStream<Result<v1::RunStatus, Status>>;
@@ -77,17 +76,47 @@ impl RunService for RunApi {
             .unwrap_or_default();
         Ok(Response::new(v1::ListMatchesResponse { gates, next_page_token }))
     }
+
+    async fn list_actors(
+        &self,
+        request: Request<v1::ListActorsRequest>,
+    ) -> Result<Response<v1::ListActorsResponse>, Status> {
+        let v1::ListActorsRequest {
+            page_size: asked,
+            page_token,
+        } = request.into_inner();
+        let limit = page_size(asked) as usize;
+        let mut rows = self
+            .0
+            .read(move |connection| actors::page(connection, &page_token, limit as u32 + 1))
+            .await?;
+        let next = rows.len() > limit;
+        rows.truncate(limit);
+        let last = rows.last().filter(|_| next);
+        let next_page_token = last.map(|row| row.actor.clone()).unwrap_or_default();
+        let actors = rows.into_iter().map(messages::actor).collect();
+        Ok(Response::new(v1::ListActorsResponse {
+            actors,
+            next_page_token,
+        }))
+    }
+}
+
+/// The run's status, and how this process lets people in.
+fn status_now(archive: &Archive) -> v1::RunStatus {
+    v1::RunStatus {
+        access: archive.access.in_words().to_owned(),
+        ..archive.status.borrow().as_ref().clone()
+    }
 }
 
 async fn watch_status(archive: Archive, interval: Duration, statuses: mpsc::Sender<Result<v1::RunStatus, Status>>) {
-    let status = archive.status;
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = ticks.tick() => {
-                let now = status.borrow().as_ref().clone();
-                if statuses.send(Ok(now)).await.is_err() {
+                if statuses.send(Ok(status_now(&archive))).await.is_err() {
                     return;
                 }
             }

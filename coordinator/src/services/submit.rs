@@ -10,6 +10,7 @@ use tonic::{Status, Streaming};
 
 use super::examine::Fault;
 use super::{Shared, blocking, errors};
+use crate::access::Caller;
 use crate::failpoint::Failpoint;
 use crate::run::request::{Request, StoreVerdict};
 
@@ -19,7 +20,12 @@ pub(super) const IN_FLIGHT_MAX: usize = 32;
 type Answers = mpsc::Sender<Result<v1::SubmitGameResponse, Status>>;
 
 /// Serves a stream until the actor ends it, the process drains, or the actor is refused.
-pub(super) async fn serve(shared: Shared, mut games: Streaming<v1::SubmitGameRequest>, answers: Answers) {
+pub(super) async fn serve(
+    shared: Shared,
+    caller: Caller,
+    mut games: Streaming<v1::SubmitGameRequest>,
+    answers: Answers,
+) {
     let in_flight = Arc::new(Semaphore::new(IN_FLIGHT_MAX));
     let refused = CancellationToken::new();
     loop {
@@ -37,11 +43,19 @@ pub(super) async fn serve(shared: Shared, mut games: Streaming<v1::SubmitGameReq
             () = refused.cancelled() => return,
             () = answers.closed() => return,
         };
-        // An error of the stream itself means that nobody is left to tell.
-        let Ok(Some(game)) = game else { return };
+        let game = match game {
+            Ok(Some(game)) => game,
+            Ok(None) => return,
+            Err(status) => {
+                // A message that is too large, or no message at all. When the stream itself broke, nobody is left to tell.
+                let _gone = answers.send(Err(status)).await;
+                return;
+            }
+        };
         let (shared, answers, refused) = (shared.clone(), answers.clone(), refused.clone());
+        let caller = caller.clone();
         tokio::spawn(async move {
-            let answer = judge(&shared, game).await;
+            let answer = judge(&shared, &caller, game).await;
             if answer.is_err() {
                 refused.cancel();
             }
@@ -54,7 +68,13 @@ pub(super) async fn serve(shared: Shared, mut games: Streaming<v1::SubmitGameReq
 }
 
 /// The verdict on one game; an error ends the stream.
-async fn judge(shared: &Shared, game: v1::SubmitGameRequest) -> Result<v1::SubmitGameResponse, Status> {
+async fn judge(
+    shared: &Shared,
+    caller: &Caller,
+    game: v1::SubmitGameRequest,
+) -> Result<v1::SubmitGameResponse, Status> {
+    shared.archive.access.speaks_for(caller, &game.actor_id)?;
+    caller.take_game()?;
     shared.failpoints.pass(Failpoint::Received);
     let id = peek_id(&game.record);
     let examined = {
@@ -100,6 +120,7 @@ async fn refuse(
             actor,
             rejection,
             record,
+            strikes_max: shared.archive.access.limits().strikes_max,
             reply,
         })
         .await

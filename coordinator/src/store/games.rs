@@ -147,9 +147,16 @@ pub struct WindowRow {
     pub record: Vec<u8>,
 }
 
-/// Hands the newest self-play games that together hold at least `capacity` positions to `take`, oldest first.
-pub fn for_window(connection: &Connection, capacity: u64, mut take: impl FnMut(WindowRow)) -> Result<(), StoreError> {
-    let sql = "SELECT sequence, positions FROM games WHERE kind = 'self-play' ORDER BY sequence DESC";
+/// Hands the newest self-play games that together hold at least `capacity` positions to `take`, oldest first; purged games
+/// are left out. The newest game's total is `positions_committed`, whatever was purged: totals never go back.
+pub fn for_window(
+    connection: &Connection,
+    capacity: u64,
+    positions_committed: u64,
+    mut take: impl FnMut(WindowRow),
+) -> Result<(), StoreError> {
+    let sql =
+        "SELECT sequence, positions FROM games WHERE kind = 'self-play' AND purged_ms IS NULL ORDER BY sequence DESC";
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([])?;
     let (mut from, mut positions) = (i64::MAX, 0);
@@ -158,17 +165,38 @@ pub fn for_window(connection: &Connection, capacity: u64, mut take: impl FnMut(W
         from = row.get(0)?;
         positions += row.get::<_, u64>(1)?;
     }
-    let sql = "SELECT sequence, positions, positions_total, record FROM games \
-               WHERE kind = 'self-play' AND sequence >= ?1 ORDER BY sequence";
+    let mut positions_total = positions_committed
+        .checked_sub(positions)
+        .ok_or_else(|| StoreError::corrupt("count of positions", positions_committed))?;
+    let sql = "SELECT sequence, positions, record FROM games \
+               WHERE kind = 'self-play' AND purged_ms IS NULL AND sequence >= ?1 ORDER BY sequence";
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([from])?;
     while let Some(row) = rows.next()? {
+        let positions = row.get(1)?;
+        positions_total += u64::from(positions);
         take(WindowRow {
             sequence: row.get(0)?,
-            positions: row.get(1)?,
-            positions_total: row.get(2)?,
-            record: row.get(3)?,
+            positions,
+            positions_total,
+            record: row.get(2)?,
         });
     }
     Ok(())
+}
+
+/// Flags an actor's self-play games stored at `since_ms` or later as purged; returns how many games and positions.
+pub fn purge(connection: &Connection, actor: &str, since_ms: i64, now_ms: i64) -> Result<(u64, u64), StoreError> {
+    const OF: &str = "actor = ?1 AND stored_ms >= ?2 AND kind = 'self-play' AND purged_ms IS NULL";
+    let sql = format!("SELECT coalesce(sum(positions), 0) FROM games WHERE {OF}");
+    let positions = connection.query_row(&sql, params![actor, since_ms], |row| row.get(0))?;
+    let sql = format!("UPDATE games SET purged_ms = ?3 WHERE {OF}");
+    let games = connection.execute(&sql, params![actor, since_ms, now_ms])?;
+    Ok((games as u64, positions))
+}
+
+/// An actor's match games stored at `since_ms` or later.
+pub fn match_games_since(connection: &Connection, actor: &str, since_ms: i64) -> Result<u64, StoreError> {
+    let sql = "SELECT count(*) FROM games WHERE actor = ?1 AND stored_ms >= ?2 AND kind = 'match'";
+    Ok(connection.query_row(sql, params![actor, since_ms], |row| row.get(0))?)
 }

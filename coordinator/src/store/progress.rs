@@ -180,6 +180,37 @@ pub fn audit(connection: &Connection, who: &str, action: &str, detail: &str, now
     Ok(())
 }
 
+/// A row of the audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditRow {
+    /// Its number, increasing.
+    pub id: i64,
+    /// When.
+    pub at_ms: i64,
+    /// Who.
+    pub who: String,
+    /// What.
+    pub action: String,
+    /// The particulars.
+    pub detail: String,
+}
+
+/// Up to `limit` rows of the audit before this number, newest first.
+pub fn audit_before(connection: &Connection, before: i64, limit: u32) -> Result<Vec<AuditRow>, StoreError> {
+    let sql = "SELECT id, at_ms, who, action, detail FROM audit WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map(params![before, limit], |row| {
+        Ok(AuditRow {
+            id: row.get(0)?,
+            at_ms: row.get(1)?,
+            who: row.get(2)?,
+            action: row.get(3)?,
+            detail: row.get(4)?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 /// Notes the end of an iteration.
 pub fn end_iteration(
     connection: &Connection,

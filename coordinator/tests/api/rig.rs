@@ -1,7 +1,7 @@
 //! What the tests stand on: a coordinator on a folder, and an actor that plays its leases at random.
 
 use std::net::SocketAddr;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 
 use rand::{RngExt, SeedableRng};
@@ -21,12 +21,13 @@ use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_records::{Endings, Expected, MatchGame, ModelIndex, Record, RunId, Work, encode, testing};
 use tengen_selfplay::wire::order_from_wire;
 use tengen_selfplay::{Order, Plan};
+use tengen_service::channel::{self, Channel};
+use tengen_service::credentials::Credentials;
 use tengen_service::run_config::RunConfig;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
 use tonic::Streaming;
-use tonic::transport::Channel;
 
 /// A small run of tic-tac-toe; sections may be appended.
 pub(crate) const TIC_TAC_TOE: &str = r#"
@@ -99,8 +100,12 @@ impl Rig {
     /// Starts with options of the test's own.
     pub(crate) async fn start_with(folder: TempDir, options: Options) -> Result<Rig, CoordinatorError> {
         let stop = CancellationToken::new();
+        let tls = options.config.tls.cert.is_some();
         let coordinator = Coordinator::start(options, stop.clone()).await?;
-        let reached = Reached::new(coordinator.addr());
+        let mut reached = Reached::new(coordinator.addr());
+        if tls {
+            reached.url = reached.url.replace("http://", "https://");
+        }
         Ok(Rig {
             folder,
             reached,
@@ -139,6 +144,12 @@ impl Rig {
     }
 }
 
+impl DerefMut for Rig {
+    fn deref_mut(&mut self) -> &mut Reached {
+        &mut self.reached
+    }
+}
+
 impl Deref for Rig {
     type Target = Reached;
 
@@ -149,22 +160,21 @@ impl Deref for Rig {
 
 /// A run that somebody serves, asked over the wire.
 pub(crate) struct Reached {
-    url: String,
+    pub(crate) url: String,
+    /// What its clients show.
+    pub(crate) credentials: Credentials,
 }
 
 impl Reached {
     pub(crate) fn new(addr: SocketAddr) -> Reached {
         Reached {
-            url: format!("http://{addr}"),
+            url: format!("http://127.0.0.1:{}", addr.port()),
+            credentials: Credentials::default(),
         }
     }
 
     pub(crate) async fn channel(&self) -> Channel {
-        Channel::from_shared(self.url.clone())
-            .expect("a url")
-            .connect()
-            .await
-            .expect("it listens")
+        channel::connect(&self.url, &self.credentials).expect("a url")
     }
 
     pub(crate) async fn status(&self) -> v1::RunStatus {
@@ -255,7 +265,12 @@ pub(crate) struct Assignment {
 
 impl Actor {
     pub(crate) async fn new(rig: &Rig, id: &str) -> Actor {
-        let mut client = ActorServiceClient::new(rig.channel().await);
+        Actor::with(rig.channel().await, id).await
+    }
+
+    /// Over a channel of the test's own.
+    pub(crate) async fn with(channel: Channel, id: &str) -> Actor {
+        let mut client = ActorServiceClient::new(channel);
         let hello = client.register(hello(id)).await.expect("a welcome").into_inner();
         let (games, stream) = mpsc::channel(16);
         let verdicts = client

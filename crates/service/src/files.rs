@@ -30,10 +30,7 @@ pub fn write_atomic_with(path: &Path, fill: impl FnOnce(&mut File) -> io::Result
         path: path.to_path_buf(),
         source,
     };
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(path);
     create_folder(folder).map_err(wrapped)?;
     // A temporary file is private by default; what it becomes is as readable as any file of its owner.
     let readable = std::fs::Permissions::from_mode(0o644);
@@ -67,6 +64,36 @@ pub fn create_folder(folder: &Path) -> io::Result<()> {
     sync_folder(above)
 }
 
+/// Writes `bytes` durably to a file that is not there yet and that nobody but its owner may read. A file that is there is
+/// never touched.
+pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
+    let wrapped = |source| WriteError {
+        path: path.to_path_buf(),
+        source,
+    };
+    let folder = folder_of(path);
+    create_folder(folder).map_err(wrapped)?;
+    let private = std::fs::Permissions::from_mode(0o600);
+    let temporary = tempfile::Builder::new()
+        .prefix(".writing-")
+        .permissions(private)
+        .tempfile_in(folder);
+    let mut temporary = temporary.map_err(wrapped)?;
+    temporary.as_file_mut().write_all(bytes).map_err(wrapped)?;
+    temporary.as_file().sync_all().map_err(wrapped)?;
+    temporary
+        .persist_noclobber(path)
+        .map_err(|error| wrapped(error.error))?;
+    sync_folder(folder).map_err(wrapped)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
 /// Makes the folder's own entries durable (a rename or a removal is one).
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
@@ -84,6 +111,19 @@ mod tests {
         write_atomic(&path, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_private_file_is_its_owners_alone_and_is_never_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        write_private(&path, b"old").unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let refused = write_private(&path, b"new").unwrap_err();
+        assert_eq!(refused.source.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -7,13 +7,14 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use crate::channel;
+use crate::credentials::Credentials;
 
 /// The process does not serve, and why.
 #[derive(Debug, thiserror::Error)]
 pub enum HealthError {
-    /// The address is wrong.
+    /// The address or the credentials are wrong.
     #[error(transparent)]
-    Address(#[from] channel::AddressError),
+    Connect(#[from] channel::ConnectError),
     /// No answer.
     #[error("{url} does not answer: {reason}")]
     Unreachable {
@@ -33,8 +34,8 @@ pub enum HealthError {
 }
 
 /// `Ok` when the process at `url` says it serves, within five seconds.
-pub async fn probe(url: &str) -> Result<(), HealthError> {
-    let mut client = HealthClient::new(channel::connect(url)?);
+pub async fn probe(url: &str, credentials: &Credentials) -> Result<(), HealthError> {
+    let mut client = HealthClient::new(channel::connect(url, credentials)?);
     let mut request = tonic::Request::new(HealthCheckRequest::default());
     request.set_timeout(Duration::from_secs(5));
     let answer = client.check(request).await.map_err(|status| HealthError::Unreachable {

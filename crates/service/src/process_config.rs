@@ -6,12 +6,16 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use secrecy::SecretString;
 use serde::de::DeserializeOwned;
 
 use crate::run_config::ConfigError;
 
+/// The variable that may hold a token.
+pub(crate) const TOKEN_VARIABLE: &str = "TENGEN_TOKEN";
+
 /// Variables under the prefix `TENGEN_` that belong to a process and not to the run.
-const PROCESS_VARIABLES: [&str; 2] = ["TENGEN_COORDINATOR__", "TENGEN_TOKEN"];
+const PROCESS_VARIABLES: [&str; 2] = ["TENGEN_COORDINATOR__", TOKEN_VARIABLE];
 
 /// Reads the configuration of the process `part` (for example `coordinator`): defaults, then the file, then variables
 /// such as `TENGEN_COORDINATOR__LISTEN`. Unknown keys are refused.
@@ -33,6 +37,13 @@ pub fn load<T: DeserializeOwned>(part: &str, file: Option<&Path>) -> Result<T, C
             origin,
             reason: error.to_string(),
         })
+}
+
+/// The token in the environment, if there is one.
+pub(crate) fn token_variable() -> Option<SecretString> {
+    let value = std::env::var_os(TOKEN_VARIABLE)?;
+    // What is no UTF-8 is refused as a token by what follows.
+    Some(SecretString::from(value.to_string_lossy().trim()))
 }
 
 /// The environment without the variables of processes: what may override the run's configuration.

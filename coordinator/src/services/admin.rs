@@ -1,0 +1,217 @@
+//! `AdminService`: tokens, actors, the audit. Who may call it is decided before a call comes here.
+
+use std::sync::Arc;
+
+use tengen_proto::v1;
+use tengen_proto::v1::admin_service_server::AdminService;
+use tokio::sync::oneshot;
+use tonic::{Code, Request, Response, Status};
+
+use super::{Shared, errors, page_size};
+use crate::access::{Caller, NewToken, Role, TokenId, caller, reveal};
+use crate::clock::unix_ms;
+use crate::messages;
+use crate::run::admin::{AdminRequest, Change, NoSuchActor, NoSuchToken, TooManyTokens};
+use crate::run::request;
+use crate::store::tokens::{self, TokenRow};
+use crate::store::{StoreError, progress};
+
+/// Longest name of a token, bytes.
+const NAME_LEN_MAX: usize = 100;
+/// Longest reason of a suspension, bytes.
+const REASON_LEN_MAX: usize = 200;
+/// Longest time a token may be good for, seconds: a century.
+const VALID_SECONDS_MAX: u64 = 100 * 365 * 86_400;
+
+/// The service.
+#[derive(Debug)]
+pub(crate) struct AdminApi(pub(crate) Shared);
+
+impl AdminApi {
+    /// Has the run's owner make a change.
+    async fn change<T>(&self, caller: &Caller, change: impl FnOnce(oneshot::Sender<T>) -> Change) -> Result<T, Status> {
+        let by = caller.who();
+        let request = |reply| {
+            let change = change(reply);
+            request::Request::Admin(Box::new(AdminRequest { by, change }))
+        };
+        Ok(self.0.run.ask(request).await?)
+    }
+}
+
+#[tonic::async_trait]
+impl AdminService for AdminApi {
+    async fn create_token(
+        &self,
+        request: Request<v1::CreateTokenRequest>,
+    ) -> Result<Response<v1::CreateTokenResponse>, Status> {
+        let caller = caller(&request)?;
+        if !self.0.archive.access.is_locked() {
+            // Locking the door now would lock out everybody who is inside.
+            let message = "this coordinator runs without tokens: stop it, make the first ones with `tengen-coordinator init \
+                           --data DIR --tokens DIR`, and start it again";
+            return Err(errors::precondition("NO_TOKENS", "tokens", message));
+        }
+        let v1::CreateTokenRequest {
+            role,
+            name,
+            valid_seconds,
+        } = request.into_inner();
+        let role: Role = role.parse().map_err(|error| errors::bad_field("role", error))?;
+        let name = plain("name", name, NAME_LEN_MAX)?;
+        if valid_seconds > VALID_SECONDS_MAX {
+            let fault = format!("{valid_seconds}, at most {VALID_SECONDS_MAX} are allowed");
+            return Err(errors::bad_field("valid_seconds", fault));
+        }
+        let token = NewToken::draw().map_err(|error| errors::internal(&error))?;
+        let created_ms = unix_ms();
+        let row = TokenRow {
+            id: token.id.clone(),
+            role,
+            name,
+            hash: token.hash,
+            created_ms,
+            created_by: caller.who(),
+            expires_ms: (valid_seconds > 0).then(|| created_ms + valid_seconds as i64 * 1_000),
+            revoked_ms: None,
+        };
+        let access = Arc::clone(&self.0.archive.access);
+        let stored = self.change(&caller, |reply| Change::CreateToken { row, access, reply });
+        let stored = stored.await??;
+        Ok(Response::new(v1::CreateTokenResponse {
+            token: Some(message(stored)),
+            secret: reveal(&token),
+        }))
+    }
+
+    async fn list_tokens(&self, _: Request<v1::ListTokensRequest>) -> Result<Response<v1::ListTokensResponse>, Status> {
+        let rows = self.0.archive.read(tokens::all).await?;
+        let tokens = rows.into_iter().map(message).collect();
+        Ok(Response::new(v1::ListTokensResponse { tokens }))
+    }
+
+    async fn revoke_token(&self, request: Request<v1::RevokeTokenRequest>) -> Result<Response<v1::Token>, Status> {
+        let caller = caller(&request)?;
+        let id =
+            TokenId::parse(&request.into_inner().token_id).map_err(|error| errors::bad_field("token_id", error))?;
+        let access = Arc::clone(&self.0.archive.access);
+        let revoked = self.change(&caller, |reply| Change::RevokeToken { id, access, reply });
+        Ok(Response::new(message(revoked.await??)))
+    }
+
+    async fn suspend_actor(&self, request: Request<v1::SuspendActorRequest>) -> Result<Response<v1::Actor>, Status> {
+        let caller = caller(&request)?;
+        let v1::SuspendActorRequest {
+            actor_id: actor,
+            reason,
+        } = request.into_inner();
+        let reason = plain("reason", reason, REASON_LEN_MAX)?;
+        let suspended = self.change(&caller, |reply| Change::SuspendActor { actor, reason, reply });
+        Ok(Response::new(messages::actor(suspended.await??)))
+    }
+
+    async fn resume_actor(&self, request: Request<v1::ResumeActorRequest>) -> Result<Response<v1::Actor>, Status> {
+        let caller = caller(&request)?;
+        let actor = request.into_inner().actor_id;
+        let resumed = self.change(&caller, |reply| Change::ResumeActor { actor, reply });
+        Ok(Response::new(messages::actor(resumed.await??)))
+    }
+
+    async fn purge_actor(
+        &self,
+        request: Request<v1::PurgeActorRequest>,
+    ) -> Result<Response<v1::PurgeActorResponse>, Status> {
+        let caller = caller(&request)?;
+        let v1::PurgeActorRequest {
+            actor_id: actor,
+            since_unix_ms: since_ms,
+        } = request.into_inner();
+        let purged = self.change(&caller, |reply| Change::PurgeActor { actor, since_ms, reply });
+        let purged = purged.await??;
+        Ok(Response::new(v1::PurgeActorResponse {
+            games: purged.games,
+            positions: purged.positions,
+            match_games: purged.match_games,
+            window_epoch: purged.window_epoch,
+        }))
+    }
+
+    async fn list_audit(
+        &self,
+        request: Request<v1::ListAuditRequest>,
+    ) -> Result<Response<v1::ListAuditResponse>, Status> {
+        let v1::ListAuditRequest {
+            page_size: asked,
+            page_token,
+        } = request.into_inner();
+        let limit = page_size(asked);
+        let before = match page_token.as_str() {
+            "" => i64::MAX,
+            token => token
+                .parse()
+                .map_err(|_| errors::bad_field("page_token", "it is not one of ours"))?,
+        };
+        let page = self
+            .0
+            .archive
+            .read(move |connection| audit_page(connection, before, limit));
+        Ok(Response::new(page.await?))
+    }
+}
+
+fn audit_page(connection: &rusqlite::Connection, before: i64, limit: u32) -> Result<v1::ListAuditResponse, StoreError> {
+    let mut rows = progress::audit_before(connection, before, limit + 1)?;
+    let next = rows.len() > limit as usize;
+    rows.truncate(limit as usize);
+    let last = rows.last().filter(|_| next);
+    let next_page_token = last.map(|row| row.id.to_string()).unwrap_or_default();
+    let entries = rows.into_iter().map(|row| v1::AuditEntry {
+        at_unix_ms: row.at_ms,
+        who: row.who,
+        action: row.action,
+        detail: row.detail,
+    });
+    Ok(v1::ListAuditResponse {
+        entries: entries.collect(),
+        next_page_token,
+    })
+}
+
+fn message(row: TokenRow) -> v1::Token {
+    v1::Token {
+        token_id: row.id.to_string(),
+        role: row.role.to_string(),
+        name: row.name,
+        created_by: row.created_by,
+        created_unix_ms: row.created_ms,
+        expires_unix_ms: row.expires_ms.unwrap_or_default(),
+        revoked_unix_ms: row.revoked_ms.unwrap_or_default(),
+    }
+}
+
+/// A short text without control characters.
+fn plain(field: &str, text: String, len_max: usize) -> Result<String, Status> {
+    if text.len() > len_max || text.chars().any(char::is_control) {
+        let fault = format!("at most {len_max} bytes without control characters are wanted");
+        return Err(errors::bad_field(field, fault));
+    }
+    Ok(text)
+}
+
+impl From<TooManyTokens> for Status {
+    fn from(error: TooManyTokens) -> Status {
+        errors::refusal(Code::ResourceExhausted, "TOO_MANY_TOKENS", error)
+    }
+}
+
+impl From<NoSuchToken> for Status {
+    fn from(error: NoSuchToken) -> Status {
+        errors::refusal(Code::NotFound, "NO_SUCH_TOKEN", error)
+    }
+}
+
+impl From<NoSuchActor> for Status {
+    fn from(error: NoSuchActor) -> Status {
+        errors::refusal(Code::NotFound, "NO_SUCH_ACTOR", error)
+    }
+}

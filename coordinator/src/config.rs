@@ -1,13 +1,14 @@
 //! What the coordinator's process is told beside the run: where it listens, whom it serves, what it may use.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tengen_service::process_config;
 use tengen_service::run_config::ConfigError;
 
 use crate::failpoint::DieAt;
+use crate::replay_config::ReplayStore;
 
 /// The coordinator's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,14 @@ pub struct Config {
     /// For tests of crashes: die at this step of a game's way, for example `committed:3`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub die_at: Option<DieAt>,
+    /// Where the window is: `memory`, or the URL of a Redis server: `redis://user@host:6379/0`, `rediss://` for TLS.
+    pub replay: ReplayStore,
+    /// File with the password of that Redis server, on one line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay_password_file: Option<PathBuf>,
+    /// File with the certificates (PEM) of the CA that signed the Redis server's; without it the system's are taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay_ca_file: Option<PathBuf>,
 }
 
 impl Default for Config {
@@ -25,6 +34,9 @@ impl Default for Config {
         Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7300)),
             die_at: None,
+            replay: ReplayStore::default(),
+            replay_password_file: None,
+            replay_ca_file: None,
         }
     }
 }

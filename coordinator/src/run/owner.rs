@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use rusqlite::{Connection, TransactionBehavior};
 use tengen_control::{LeaseRules, RulesError};
 use tengen_proto::v1;
+use tengen_replay::RedisOptions;
 use tokio::sync::{mpsc, watch};
 
 use super::request::Request;
@@ -15,9 +16,10 @@ use super::state::State;
 use crate::clock::{Uptime, unix_ms};
 use crate::facts::RunFacts;
 use crate::failpoint::{Failpoint, Failpoints};
+use crate::feed::Feed;
 use crate::store::StoreError;
 use crate::store::checkpoint::{Checkpointer, fold_all, leave_to_thread};
-use crate::window::{CommittedGame, SharedWindow};
+use crate::window::{CommittedGame, RunWindow};
 
 /// Most requests of one transaction: bounds how long the first one waits for its answer.
 const BATCH_MAX: usize = 512;
@@ -75,7 +77,7 @@ pub(super) struct Owner {
     uptime: Uptime,
     failpoints: Failpoints,
     state: State,
-    window: Arc<SharedWindow>,
+    window: RunWindow,
     status: watch::Sender<Arc<v1::RunStatus>>,
     champion: watch::Sender<Arc<v1::Model>>,
 }
@@ -84,7 +86,7 @@ pub(super) struct Owner {
 type Outlets = (
     watch::Receiver<Arc<v1::RunStatus>>,
     watch::Receiver<Arc<v1::Model>>,
-    Arc<SharedWindow>,
+    RunWindow,
 );
 
 impl Owner {
@@ -95,12 +97,16 @@ impl Owner {
         leases: LeaseRules,
         uptime: Uptime,
         failpoints: Failpoints,
+        redis: Option<&RedisOptions>,
     ) -> Result<Owner, OwnerError> {
         leave_to_thread(&connection)?;
         let mut state = State::load(&connection, Arc::clone(&facts), leases, uptime.ms())?;
-        let window = Arc::new(SharedWindow::rebuild(&connection, state.progress())?);
+        let window = match redis {
+            None => RunWindow::in_memory(&connection, state.progress())?,
+            Some(options) => RunWindow::Redis(Arc::new(Feed::new(options, &connection, state.progress())?)),
+        };
         let champion = watch::Sender::new(Arc::new(state.champion_message(&connection)?));
-        let status = watch::Sender::new(Arc::new(state.status(window.fill(), uptime.ms())));
+        let status = watch::Sender::new(Arc::new(state.status(&window.standing(), uptime.ms())));
         let checkpointer = Checkpointer::start(data).map_err(OwnerError::Thread)?;
         Ok(Owner {
             connection,
@@ -117,11 +123,7 @@ impl Owner {
     }
 
     pub(super) fn outlets(&self) -> Outlets {
-        (
-            self.status.subscribe(),
-            self.champion.subscribe(),
-            Arc::clone(&self.window),
-        )
+        (self.status.subscribe(), self.champion.subscribe(), self.window.clone())
     }
 
     pub(super) fn start(self, queue: mpsc::Receiver<Request>) -> Result<OwnerThread, OwnerError> {
@@ -171,7 +173,7 @@ impl Owner {
                     self.champion.send_replace(Arc::new(champion));
                 }
                 self.status
-                    .send_replace(Arc::new(self.state.status(self.window.fill(), self.uptime.ms())));
+                    .send_replace(Arc::new(self.state.status(&self.window.standing(), self.uptime.ms())));
                 outbox.replies.into_iter().for_each(|reply| reply());
                 Ok(())
             }

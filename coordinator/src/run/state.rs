@@ -172,6 +172,10 @@ impl State {
                 let answer = self.publish(connection, fence, *model, now, out)?;
                 out.reply(reply, answer);
             }
+            Request::NewWindowEpoch { above, reply } => {
+                self.progress.window_epoch = self.progress.window_epoch.max(above) + 1;
+                out.reply(reply, self.progress.window_epoch);
+            }
             Request::Tick | Request::Stop => {}
             Request::Drain => self.draining = true,
         }

@@ -12,6 +12,7 @@ pub mod models;
 pub mod progress;
 pub mod readers;
 mod schema;
+pub mod window_fence;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

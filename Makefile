@@ -7,10 +7,11 @@ ARGS ?=
 CARGO := cargo
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 BINARIES := -p tengen -p tengen-actor -p tengen-coordinator -p tengen-learner
+REDIS_TESTS := test(redis_feeds) + test(redis::) + test(in_redis) + test(tls::) + test(both_stores)
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build release run test test-core check
+.PHONY: help setup build release run test test-needs test-core check bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +32,7 @@ run: release ## set up, build and train: start a local cluster, or go on with th
 	$(TARGET_DIR)/release/tengen up --run $(RUN) $(if $(DATA),--data $(DATA)) $(ARGS)
 
 # Whole-system tests start the programs, so those are built first; doc tests come before the runner's closing line.
-test: setup ## set up, build and run every test
+test: test-needs setup ## set up, build and run every test
 	$(CARGO) build --locked --workspace --bins
 ifdef NEXTEST
 	$(CARGO) test --locked --workspace --doc --quiet
@@ -41,12 +42,20 @@ else
 	$(CARGO) test --locked --workspace
 endif
 
-test-core: setup ## run the tests of the rooms and programs alone, without whole-system tests
+test-needs:
+	@scripts/check-test-needs
+
+# Left out beside whole-system tests: what starts a redis-server.
+test-core: setup ## run the tests of the rooms and programs that need nothing beside the toolchain
 ifdef NEXTEST
-	$(CARGO) nextest run --locked --workspace --exclude tengen-system-tests
+	$(CARGO) nextest run --locked --workspace --exclude tengen-system-tests -E 'not ($(REDIS_TESTS))'
 else
-	$(CARGO) test --locked --workspace --exclude tengen-system-tests
+	$(CARGO) test --locked --workspace --exclude tengen-system-tests -- --skip redis_feeds --skip redis:: --skip in_redis --skip tls:: \
+		--skip both_stores
 endif
+
+bench: test-needs ## measure the window at full size against a real redis-server (dev profile, about a minute once built)
+	$(CARGO) bench --locked --profile dev -p tengen-replay --bench window
 
 check: setup ## format, clippy, docs, architecture, scripts, licences: warnings are errors
 	$(CARGO) fmt --all --check

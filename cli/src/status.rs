@@ -41,10 +41,7 @@ fn page(status: &RunStatus) -> String {
             status.gate.as_ref().map_or_else(|| "none open".to_owned(), gate),
         ),
         ("games", games(status)),
-        (
-            "window",
-            format!("{} of {} positions", status.window_positions, status.window_capacity),
-        ),
+        ("window", window(status)),
         ("learner", learner(status)),
         ("rates", rates(status)),
     ];
@@ -81,6 +78,18 @@ pub(crate) fn iteration(status: &RunStatus) -> String {
         "{}: {} of {} games at {} simulations",
         status.iteration, status.iteration_games, status.iteration_games_target, status.simulations
     )
+}
+
+/// How full the window is, and how far behind one that is kept in Redis.
+fn window(status: &RunStatus) -> String {
+    let mut text = format!("{} of {} positions", status.window_positions, status.window_capacity);
+    if status.window_store == "redis" {
+        text.push_str(" in Redis");
+    }
+    if status.window_lag_games > 0 {
+        text.push_str(&format!(", {} games behind", status.window_lag_games));
+    }
+    text
 }
 
 fn generation(status: &RunStatus) -> String {

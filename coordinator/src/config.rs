@@ -1,7 +1,7 @@
 //! What the coordinator's process is told beside the run: where it listens, whom it serves, what it may use.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tengen_service::process_config;
@@ -9,6 +9,7 @@ use tengen_service::run_config::ConfigError;
 
 use crate::access::{Limits, TlsConfig};
 use crate::failpoint::DieAt;
+use crate::replay_config::ReplayStore;
 
 /// The coordinator's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +28,14 @@ pub struct Config {
     pub limits: Limits,
     /// The certificates.
     pub tls: TlsConfig,
+    /// Where the window is: `memory`, or the URL of a Redis server: `redis://user@host:6379/0`, `rediss://` for TLS.
+    pub replay: ReplayStore,
+    /// File with the password of that Redis server, on one line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay_password_file: Option<PathBuf>,
+    /// File with the certificates (PEM) of the CA that signed the Redis server's; without it the system's are taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay_ca_file: Option<PathBuf>,
 }
 
 impl Default for Config {
@@ -38,6 +47,9 @@ impl Default for Config {
             reflection: true,
             limits: Limits::default(),
             tls: TlsConfig::default(),
+            replay: ReplayStore::default(),
+            replay_password_file: None,
+            replay_ca_file: None,
         }
     }
 }

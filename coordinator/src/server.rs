@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tengen_control::LeaseRules;
+use tengen_replay::{RedisFault, RedisOptions};
 use tengen_service::files::{WriteError, write_atomic};
 use tengen_service::lock::{FolderLock, LockError, lock_folder};
 use tengen_service::run_config::RunConfig;
@@ -20,12 +21,15 @@ use crate::clock::unix_ms;
 use crate::config::Config;
 use crate::facts::RunFacts;
 use crate::failpoint::Failpoints;
+use crate::feed::{Feeder, await_server};
 use crate::files::ModelFiles;
+use crate::replay_config::ReplayConfigError;
 use crate::run::{self, Handle, OwnerError, OwnerThread};
 use crate::services::{Shared, model_service, run_service};
 use crate::setup::{SetupError, open_run};
 use crate::store::actors::{self, ActorRow};
-use crate::store::{Readers, StoreError, tokens};
+use crate::store::{Readers, StoreError, tokens, window_fence};
+use crate::window::RunWindow;
 
 /// How often time passes for the run.
 const TICK: Duration = Duration::from_millis(500);
@@ -94,6 +98,12 @@ pub enum CoordinatorError {
     /// The database cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The keys about the window make no sense.
+    #[error(transparent)]
+    ReplayConfig(#[from] ReplayConfigError),
+    /// The window's server is away or unfit.
+    #[error("replay: {0}")]
+    Window(#[from] RedisFault),
     /// The run's owner failed.
     #[error(transparent)]
     Owner(#[from] OwnerError),
@@ -129,14 +139,22 @@ impl Coordinator {
             leases,
         } = options;
         let failpoints = Failpoints::new(config.die_at);
-        let (folder, wanted, fail) = (data.clone(), config.clone(), failpoints.clone());
-        let taken = tokio::task::spawn_blocking(move || {
+        let (folder, wanted) = (data.clone(), config.clone());
+        let (tls, redis) = tokio::task::spawn_blocking(move || {
             let tls = prepare(&folder, &wanted)?;
-            let (lock, run, owner) = take_up(run, &folder, leases, &fail)?;
+            Ok::<_, CoordinatorError>((tls, wanted.redis()?))
+        })
+        .await??;
+        if let Some(options) = &redis {
+            await_server(options).await?;
+        }
+        let (folder, wanted, fail, options) = (data.clone(), config.clone(), failpoints.clone(), redis.clone());
+        let taken = tokio::task::spawn_blocking(move || {
+            let taken = take_up(run, &folder, leases, &fail, options.as_ref())?;
             let access = Readers::new(&folder).with(|connection| admission(connection, &wanted))?;
-            Ok::<_, CoordinatorError>((tls, lock, run, owner, access))
+            Ok::<_, CoordinatorError>((taken, access))
         });
-        let (tls, lock, run, owner, access) = taken.await??;
+        let ((lock, run, owner, fence), access) = taken.await??;
         let Listening { addr, incoming } = bind(config.listen, tls, &config.limits).await?;
         tell(&access, &config, addr);
         let (readers, files) = (Readers::new(&data), ModelFiles::new(&data));
@@ -148,7 +166,8 @@ impl Coordinator {
         }
         let access = shared.archive.access.in_words();
         tracing::info!(%addr, access, run = %shared.run.facts().id, data = %data.display(), "serving");
-        let task = tokio::spawn(serve(shared, router, incoming, owner, lock));
+        let feeder = redis.and_then(|options| feed(&shared, options, fence));
+        let task = tokio::spawn(serve(shared, router, incoming, owner, feeder, lock));
         Ok(Coordinator { addr, task })
     }
 
@@ -193,17 +212,29 @@ fn tell(access: &Access, config: &Config, addr: SocketAddr) {
     }
 }
 
-/// Locks the folder and brings the run up. Blocks.
+/// Locks the folder and brings the run up; the number is the fence of this start. Blocks.
 fn take_up(
     config: RunConfig,
     data: &std::path::Path,
     leases: LeaseRules,
     failpoints: &Failpoints,
-) -> Result<(FolderLock, Handle, OwnerThread), CoordinatorError> {
+    redis: Option<&RedisOptions>,
+) -> Result<(FolderLock, Handle, OwnerThread, u64), CoordinatorError> {
     let lock = lock_folder(data, "coordinator")?;
     let (connection, facts): (_, RunFacts) = open_run(data, config, unix_ms())?;
-    let (handle, owner) = run::spawn(connection, data, Arc::new(facts), leases, failpoints.clone())?;
-    Ok((lock, handle, owner))
+    let fence = window_fence::next(&connection, facts.created_ms).map_err(SetupError::from)?;
+    let (handle, owner) = run::spawn(connection, data, Arc::new(facts), leases, failpoints.clone(), redis)?;
+    Ok((lock, handle, owner, fence))
+}
+
+/// Begins to feed the window in Redis.
+fn feed(shared: &Shared, options: RedisOptions, fence: u64) -> Option<JoinHandle<()>> {
+    let RunWindow::Redis(feed) = shared.run.window() else {
+        return None;
+    };
+    let (run, readers) = (shared.run.clone(), shared.archive.readers.clone());
+    let feeder = Feeder::new(options, fence, Arc::clone(feed), run, readers);
+    Some(tokio::spawn(feeder.run(shared.archive.stop.clone())))
 }
 
 pub(crate) type Router = tonic::transport::server::Router<Stack<AccessLayer, Identity>>;
@@ -290,6 +321,7 @@ async fn serve(
     (router, health): (Router, tonic_health::server::HealthReporter),
     incoming: Incoming,
     owner: OwnerThread,
+    feeder: Option<JoinHandle<()>>,
     lock: FolderLock,
 ) -> Result<(), CoordinatorError> {
     let stop = shared.archive.stop.clone();
@@ -309,12 +341,19 @@ async fn serve(
             server.await.or_else(|error| if error.is_cancelled() { Ok(Ok(())) } else { Err(error) })
         }
     };
+    // Also when the server ended by itself: nobody else is told to stop then.
+    stop.cancel();
+    let fed = match feeder {
+        Some(feeder) => feeder.await,
+        None => Ok(()),
+    };
     // Every other handle is gone with the server, or the owner was stopped: it commits what waits and ends.
     drop(run);
     let owned = tokio::task::spawn_blocking(move || owner.join()).await?;
     drop(lock);
     served??;
     owned?;
+    fed?;
     tracing::info!("drained");
     Ok(())
 }

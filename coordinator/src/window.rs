@@ -1,87 +1,104 @@
-//! The window as this process serves it: the newest games in memory, and a bell for those who wait for more.
+//! The run's window as the rest of the process knows it: in memory, or in Redis by way of the feed.
 
 use std::num::NonZeroU64;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
 use rusqlite::Connection;
-use tengen_replay::{Fill, LoggedGame, WindowLog};
-use tokio::sync::watch;
+use tengen_replay::{Fill, MemoryWindow, WindowLog};
 
+use crate::feed::Feed;
 use crate::store::progress::Progress;
 use crate::store::{StoreError, games};
 
-/// The shared window.
-#[derive(Debug)]
-pub(crate) struct SharedWindow {
-    log: RwLock<WindowLog>,
-    newest: watch::Sender<u64>,
+/// Where the window is.
+#[derive(Clone, Debug)]
+pub(crate) enum RunWindow {
+    /// Here, for mirrors to stream.
+    Memory(Arc<MemoryWindow>),
+    /// In Redis, for mirrors to read there.
+    Redis(Arc<Feed>),
 }
 
-impl SharedWindow {
-    /// Rebuilds the window from the stored games.
-    pub(crate) fn rebuild(connection: &Connection, progress: &Progress) -> Result<SharedWindow, StoreError> {
-        let log = build(connection, progress, capacity(progress)?)?;
-        let newest = watch::Sender::new(log.last_sequence().unwrap_or_default());
-        Ok(SharedWindow {
-            log: RwLock::new(log),
-            newest,
-        })
+/// How the window stands, for the status.
+#[derive(Clone, Debug)]
+pub(crate) struct WindowStanding {
+    /// `memory` or `redis`.
+    pub(crate) store: &'static str,
+    pub(crate) fill: Fill,
+    /// Stored self-play games that are not in the window yet.
+    pub(crate) lag_games: u64,
+    /// Why it lags, in a sentence; empty when nothing is wrong.
+    pub(crate) trouble: String,
+}
+
+impl RunWindow {
+    /// Rebuilds the window in memory from the stored games.
+    pub(crate) fn in_memory(connection: &Connection, progress: &Progress) -> Result<RunWindow, StoreError> {
+        Ok(RunWindow::Memory(Arc::new(MemoryWindow::new(build(
+            connection, progress,
+        )?))))
     }
 
-    /// Builds the window again from the stored games, under the epoch that `progress` names, and wakes the mirrors.
-    pub(crate) fn renew(&self, connection: &Connection, progress: &Progress) -> Result<(), StoreError> {
-        let log = build(connection, progress, capacity(progress)?)?;
-        let newest = log.last_sequence().unwrap_or_default();
-        *self.log.write().unwrap_or_else(PoisonError::into_inner) = log;
-        self.newest.send_replace(newest);
+    /// Has the window begin anew from the stored games, under the epoch that `progress` names. `games` are among the stored
+    /// ones and new to the window.
+    pub(crate) fn renew(
+        &self,
+        connection: &Connection,
+        progress: &Progress,
+        games: Vec<CommittedGame>,
+    ) -> Result<(), StoreError> {
+        match self {
+            RunWindow::Memory(window) => window.replace(build(connection, progress)?),
+            RunWindow::Redis(feed) => {
+                self.append(games);
+                feed.renew();
+            }
+        }
         Ok(())
     }
 
-    /// Appends games that are committed, in commit order, and wakes the mirrors.
+    /// Takes games that are committed, in commit order.
     pub(crate) fn append(&self, games: Vec<CommittedGame>) {
-        let Some(newest) = games.last().map(|game| game.sequence) else {
-            return;
-        };
-        let mut log = self.log.write().unwrap_or_else(PoisonError::into_inner);
-        for game in games {
-            if let Err(error) = log.push(game.sequence, game.positions, game.record.into()) {
-                tracing::error!(%error, "a committed game was not taken into the window");
+        match self {
+            RunWindow::Memory(window) => {
+                let games = games
+                    .into_iter()
+                    .map(|game| (game.sequence, game.positions, game.record.into()));
+                if let Err(error) = window.append(games) {
+                    tracing::error!(%error, "a committed game was not taken into the window");
+                }
+            }
+            RunWindow::Redis(feed) => {
+                if let Some(newest) = games.last() {
+                    feed.announce(newest.sequence, games.len() as u64);
+                }
             }
         }
-        drop(log);
-        self.newest.send_replace(newest);
     }
 
-    /// How full the window is.
-    pub(crate) fn fill(&self) -> Fill {
-        self.read().fill()
-    }
-
-    /// The epoch, and the next games after a commit sequence, at most so many bytes of them. A sequence of another epoch
-    /// means nothing in this one: then they are the first games.
-    pub(crate) fn chunk(&self, epoch: u64, after_sequence: u64, bytes_max: usize) -> (u64, Vec<LoggedGame>) {
-        let log = self.read();
-        let after = if epoch == log.epoch() { after_sequence } else { 0 };
-        (log.epoch(), log.chunk(after, bytes_max))
-    }
-
-    /// Rings whenever games were appended.
-    pub(crate) fn bell(&self) -> watch::Receiver<u64> {
-        self.newest.subscribe()
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, WindowLog> {
-        self.log.read().unwrap_or_else(PoisonError::into_inner)
+    /// How it stands.
+    pub(crate) fn standing(&self) -> WindowStanding {
+        match self {
+            RunWindow::Memory(window) => WindowStanding {
+                store: "memory",
+                fill: window.fill(),
+                lag_games: 0,
+                trouble: String::new(),
+            },
+            RunWindow::Redis(feed) => feed.standing(),
+        }
     }
 }
 
-fn capacity(progress: &Progress) -> Result<NonZeroU64, StoreError> {
+/// The run's capacity, which is above 0.
+pub(crate) fn capacity(progress: &Progress) -> Result<NonZeroU64, StoreError> {
     NonZeroU64::new(progress.window_capacity)
         .ok_or_else(|| StoreError::corrupt("window capacity", progress.window_capacity))
 }
 
 /// The newest games that count, from the database.
-fn build(connection: &Connection, progress: &Progress, capacity: NonZeroU64) -> Result<WindowLog, StoreError> {
+fn build(connection: &Connection, progress: &Progress) -> Result<WindowLog, StoreError> {
+    let capacity = capacity(progress)?;
     let mut log: Option<WindowLog> = None;
     let mut refused = None;
     games::for_window(connection, capacity.get(), progress.positions, |row| {

@@ -34,6 +34,13 @@ pub enum BatchError {
     Gone,
 }
 
+impl BatchError {
+    /// Whether the window had nothing to draw from: games may come, and the same batch can be asked for again.
+    pub fn is_empty_window(&self) -> bool {
+        matches!(self, BatchError::Sample(SampleError::Empty(_)))
+    }
+}
+
 /// What is wanted of the sampling thread.
 enum Wanted {
     /// The training batch of this step.
@@ -99,15 +106,34 @@ impl Batches {
     }
 
     /// The batch of the next step. Batches of the steps after it are prepared meanwhile, up to `steps_allowed` in all.
+    ///
+    /// # Errors
+    /// When the window cannot be sampled; the next call asks for the batch of the same step again.
     pub fn next(&mut self, steps_allowed: u64) -> Result<Batch, BatchError> {
         let ahead = (self.taken + AHEAD).min(steps_allowed.max(self.taken + 1));
         while self.asked < ahead {
             self.want(Wanted::Step(self.asked))?;
             self.asked += 1;
         }
-        let batch = self.steps.recv().map_err(|_| BatchError::Gone)??;
-        self.taken += 1;
-        Ok(batch)
+        match self.steps.recv().map_err(|_| BatchError::Gone)? {
+            Ok(batch) => {
+                self.taken += 1;
+                Ok(batch)
+            }
+            Err(error) => {
+                self.forget_asked()?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Drops what was prepared for the steps after the one that failed, so that they are asked for again in order.
+    fn forget_asked(&mut self) -> Result<(), BatchError> {
+        for _later in self.taken + 1..self.asked {
+            let _prepared = self.steps.recv().map_err(|_| BatchError::Gone)?;
+        }
+        self.asked = self.taken;
+        Ok(())
     }
 
     /// Gives a used batch's buffers back.
@@ -246,6 +272,33 @@ mod tests {
             batches.next(1),
             Err(BatchError::Sample(SampleError::Empty(Part::Training)))
         ));
+    }
+
+    #[test]
+    fn a_window_that_was_empty_for_a_while_gives_every_step_its_batch() {
+        let game = AnyGame::parse("tic-tac-toe").unwrap();
+        let mut steady = batches(0);
+        let window = fixture::window(&game, 20, 3);
+        let mut moody = Batches::start(&game, Arc::clone(&window), 8, 42, 0).unwrap();
+        for step in 0..12 {
+            if step % 3 == 1 {
+                let full = window.lock().unwrap().clone();
+                *window.lock().unwrap() = full.begin(9, std::num::NonZeroU64::MIN);
+                // Those that were prepared before are good still.
+                while step + AHEAD > moody.taken {
+                    match moody.next(100) {
+                        Ok(batch) => assert_eq!(batch, steady.next(100).unwrap()),
+                        Err(error) => {
+                            assert!(error.is_empty_window(), "{error}");
+                            break;
+                        }
+                    }
+                }
+                assert!(moody.positions(3).unwrap_err().is_empty_window());
+                *window.lock().unwrap() = full;
+            }
+            assert_eq!(moody.next(100).unwrap(), steady.next(100).unwrap());
+        }
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub mod reporter;
 mod run;
 pub mod setup;
 pub mod signals;
+pub mod source;
 pub mod trainer;
 pub mod training;
 mod wire;

@@ -10,7 +10,7 @@ use clap::Parser;
 use tch::Device;
 use tengen_network::random_weights;
 use tengen_proto::v1::{RegisterLearnerRequest, RegisterLearnerResponse};
-use tengen_replay::{StepLimit, Window};
+use tengen_replay::{RedisReader, StepLimit, Window};
 use tengen_service::args::ProcessArgs;
 use tengen_service::channel::{self, Channel};
 use tengen_service::credentials::ConnectArgs;
@@ -29,6 +29,7 @@ use crate::publish::{self, Place, Publication};
 use crate::reporter::Reporter;
 use crate::setup::Setup;
 use crate::signals::Signals;
+use crate::source::{ReplayArgs, StreamSource, expect_store, open_redis};
 use crate::trainer::Trainer;
 use crate::training::{Training, TrainingError};
 
@@ -56,6 +57,9 @@ pub struct Options {
     pub onnxruntime: Option<PathBuf>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show a doc comment here as help")]
+    pub replay: ReplayArgs,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show a doc comment here as help")]
     pub process: ProcessArgs,
 }
 
@@ -64,6 +68,7 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<()> {
     let _lock = lock_folder(&options.data, "learner")?;
     tengen_inference::init(options.onnxruntime.as_deref())?;
     let channel = channel::connect(&options.coordinator, &options.connect.credentials()?)?;
+    let redis = options.replay.redis()?;
     let folder = CheckpointFolder::new(options.data.join("checkpoints"));
     let checkpoint = folder.newest()?;
     // Whatever ends first (a signal, the loss of our place, an error in training) ends everything.
@@ -79,10 +84,18 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<()> {
     let Some(registration) = reporter.register().await? else {
         return Ok(());
     };
+    expect_store(redis.as_ref(), &registration.window_store)?;
+    let redis = match redis {
+        None => None,
+        Some(redis) => match open_redis(&redis, &registration.run_id, &stop).await? {
+            None => return Ok(()),
+            opened => opened,
+        },
+    };
     let Some(learner) = Learner::prepare(&options, &registration, folder, checkpoint, channel, &stop).await? else {
         return Ok(());
     };
-    learner.run(reporter, registration, stop).await
+    learner.run(reporter, registration, redis, stop).await
 }
 
 type TrainingResult = std::result::Result<(), TrainingError>;
@@ -176,6 +189,7 @@ impl Learner {
         self,
         reporter: Reporter,
         registration: RegisterLearnerResponse,
+        redis: Option<RedisReader>,
         stop: CancellationToken,
     ) -> Result<()> {
         let Learner {
@@ -192,7 +206,10 @@ impl Learner {
         });
         let mirror = Mirror::new(window, Arc::clone(&signals));
         let mut tasks = JoinSet::new();
-        tasks.spawn(mirror.run(channel.clone(), stop.clone()));
+        match redis {
+            Some(reader) => tasks.spawn(mirror.run(reader, stop.clone())),
+            None => tasks.spawn(mirror.run(StreamSource::new(channel.clone()), stop.clone())),
+        };
         tasks.spawn(ancestry::watch_champion(
             channel.clone(),
             Arc::clone(&signals),

@@ -183,6 +183,7 @@ mod tests {
             "#
             .to_owned(),
             seed: 7,
+            window_store: String::new(),
         }
     }
 

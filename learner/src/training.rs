@@ -14,7 +14,7 @@ use crate::export::{Export, ExportError, PARITY_POSITIONS, export};
 use crate::plan::{Candidate, Inputs, Next, Planner, Waiting};
 use crate::publish::Publication;
 use crate::setup::RunIdentity;
-use crate::signals::Signals;
+use crate::signals::{Seen, Signals};
 use crate::trainer::{Trainer, TrainerError};
 
 /// Steps between two readings of the losses: often enough for people, seldom enough that a GPU rarely waits.
@@ -87,12 +87,12 @@ impl Training {
                     return self.checkpoint(&seen.inputs);
                 }
                 Next::Train => {
-                    self.step(&seen.inputs, &mut pace)?;
-                    seen = self.signals.inputs();
+                    let done = self.step(&seen.inputs, &mut pace);
+                    seen = self.go_on(done, &seen)?;
                 }
                 Next::Publish(candidate) => {
-                    self.publish(candidate, &seen.inputs)?;
-                    seen = self.signals.inputs();
+                    let done = self.publish(candidate, &seen.inputs);
+                    seen = self.go_on(done, &seen)?;
                 }
                 Next::Wait(waiting) => {
                     self.wait(waiting, &seen.inputs)?;
@@ -103,6 +103,18 @@ impl Training {
                     };
                 }
             }
+        }
+    }
+
+    /// The newest inputs after something was done, or after the next change when the window turned out to be empty: it was
+    /// replaced after the inputs were read, and the mirror is about to say so.
+    fn go_on(&mut self, done: Result<(), TrainingError>, seen: &Seen) -> Result<Seen, TrainingError> {
+        match done {
+            Err(TrainingError::Batch(error)) if error.is_empty_window() => {
+                self.wait(Waiting::Mirror, &seen.inputs)?;
+                Ok(self.signals.wait_after(seen))
+            }
+            done => done.map(|()| self.signals.inputs()),
         }
     }
 

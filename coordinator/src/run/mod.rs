@@ -20,12 +20,13 @@ use std::sync::Arc;
 
 use tengen_control::LeaseRules;
 use tengen_proto::v1;
+use tengen_replay::RedisOptions;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Uptime;
 use crate::facts::RunFacts;
 use crate::failpoint::Failpoints;
-use crate::window::SharedWindow;
+use crate::window::RunWindow;
 use request::Request;
 
 pub(crate) use owner::{OwnerError, OwnerThread};
@@ -45,7 +46,7 @@ pub(crate) struct Handle {
     requests: mpsc::Sender<Request>,
     status: watch::Receiver<Arc<v1::RunStatus>>,
     champion: watch::Receiver<Arc<v1::Model>>,
-    window: Arc<SharedWindow>,
+    window: RunWindow,
     facts: Arc<RunFacts>,
 }
 
@@ -90,7 +91,7 @@ impl Handle {
     }
 
     /// The window.
-    pub(crate) fn window(&self) -> &Arc<SharedWindow> {
+    pub(crate) fn window(&self) -> &RunWindow {
         &self.window
     }
 
@@ -100,13 +101,14 @@ impl Handle {
     }
 }
 
-/// Starts the owner on its own thread, with the connection that writes.
+/// Starts the owner on its own thread, with the connection that writes. The window is in this Redis server, or in memory.
 pub(crate) fn spawn(
     connection: rusqlite::Connection,
     data: &Path,
     facts: Arc<RunFacts>,
     leases: LeaseRules,
     failpoints: Failpoints,
+    redis: Option<&RedisOptions>,
 ) -> Result<(Handle, OwnerThread), OwnerError> {
     let (requests, queue) = mpsc::channel(QUEUE_MAX);
     let owner = owner::Owner::load(
@@ -116,6 +118,7 @@ pub(crate) fn spawn(
         leases,
         Uptime::start(),
         failpoints,
+        redis,
     )?;
     let (status, champion, window) = owner.outlets();
     let thread = owner.start(queue)?;

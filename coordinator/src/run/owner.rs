@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use rusqlite::{Connection, TransactionBehavior};
 use tengen_control::{LeaseRules, RulesError};
 use tengen_proto::v1;
+use tengen_replay::RedisOptions;
 use tokio::sync::{mpsc, watch};
 
 use super::request::Request;
@@ -15,9 +16,10 @@ use super::state::State;
 use crate::clock::{Uptime, unix_ms};
 use crate::facts::RunFacts;
 use crate::failpoint::{Failpoint, Failpoints};
+use crate::feed::Feed;
 use crate::store::StoreError;
 use crate::store::checkpoint::{Checkpointer, fold_all, leave_to_thread};
-use crate::window::{CommittedGame, SharedWindow};
+use crate::window::{CommittedGame, RunWindow};
 
 /// Most requests of one transaction: bounds how long the first one waits for its answer.
 const BATCH_MAX: usize = 512;
@@ -82,7 +84,7 @@ pub(super) struct Owner {
     uptime: Uptime,
     failpoints: Failpoints,
     state: State,
-    window: Arc<SharedWindow>,
+    window: RunWindow,
     status: watch::Sender<Arc<v1::RunStatus>>,
     champion: watch::Sender<Arc<v1::Model>>,
 }
@@ -91,7 +93,7 @@ pub(super) struct Owner {
 type Outlets = (
     watch::Receiver<Arc<v1::RunStatus>>,
     watch::Receiver<Arc<v1::Model>>,
-    Arc<SharedWindow>,
+    RunWindow,
 );
 
 impl Owner {
@@ -102,12 +104,16 @@ impl Owner {
         leases: LeaseRules,
         uptime: Uptime,
         failpoints: Failpoints,
+        redis: Option<&RedisOptions>,
     ) -> Result<Owner, OwnerError> {
         leave_to_thread(&connection)?;
         let mut state = State::load(&connection, Arc::clone(&facts), leases, uptime.ms())?;
-        let window = Arc::new(SharedWindow::rebuild(&connection, state.progress())?);
+        let window = match redis {
+            None => RunWindow::in_memory(&connection, state.progress())?,
+            Some(options) => RunWindow::Redis(Arc::new(Feed::new(options, &connection, state.progress())?)),
+        };
         let champion = watch::Sender::new(Arc::new(state.champion_message(&connection)?));
-        let status = watch::Sender::new(Arc::new(state.status(window.fill(), uptime.ms())));
+        let status = watch::Sender::new(Arc::new(state.status(&window.standing(), uptime.ms())));
         let checkpointer = Checkpointer::start(data).map_err(OwnerError::Thread)?;
         Ok(Owner {
             connection,
@@ -124,11 +130,7 @@ impl Owner {
     }
 
     pub(super) fn outlets(&self) -> Outlets {
-        (
-            self.status.subscribe(),
-            self.champion.subscribe(),
-            Arc::clone(&self.window),
-        )
+        (self.status.subscribe(), self.champion.subscribe(), self.window.clone())
     }
 
     pub(super) fn start(self, queue: mpsc::Receiver<Request>) -> Result<OwnerThread, OwnerError> {
@@ -166,23 +168,24 @@ impl Owner {
 
     fn carry_out(&mut self, batch: Vec<Request>) -> Result<(), OwnerError> {
         match self.commit(batch) {
-            Ok(mut outbox) => {
+            Ok(outbox) => {
                 for _ in &outbox.window {
                     self.failpoints.pass(Failpoint::Committed);
                 }
                 if outbox.window_anew {
-                    self.window.renew(&self.connection, self.state.progress())?;
-                    outbox.window.clear();
-                }
-                for game in outbox.window {
-                    self.window.append(vec![game]);
-                    self.failpoints.pass(Failpoint::Windowed);
+                    self.window
+                        .renew(&self.connection, self.state.progress(), outbox.window)?;
+                } else {
+                    for game in outbox.window {
+                        self.window.append(vec![game]);
+                        self.failpoints.pass(Failpoint::Windowed);
+                    }
                 }
                 if let Some(champion) = outbox.new_champion {
                     self.champion.send_replace(Arc::new(champion));
                 }
                 self.status
-                    .send_replace(Arc::new(self.state.status(self.window.fill(), self.uptime.ms())));
+                    .send_replace(Arc::new(self.state.status(&self.window.standing(), self.uptime.ms())));
                 outbox.replies.into_iter().for_each(|reply| reply());
                 Ok(())
             }

@@ -187,6 +187,8 @@ pub(crate) enum Request {
         model: Box<ModelRow>,
         reply: oneshot::Sender<Result<ModelRow, PublishRefused>>,
     },
+    /// Give the window a new epoch, above this one too.
+    NewWindowEpoch { above: u64, reply: oneshot::Sender<u64> },
     /// Let time pass.
     Tick,
     /// Hand out no more work.

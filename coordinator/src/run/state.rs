@@ -174,6 +174,10 @@ impl State {
                 out.reply(reply, answer);
             }
             Request::Admin(request) => self.administer(connection, *request, now, out)?,
+            Request::NewWindowEpoch { above, reply } => {
+                self.progress.window_epoch = self.progress.window_epoch.max(above) + 1;
+                out.reply(reply, self.progress.window_epoch);
+            }
             Request::Tick | Request::Stop => {}
             Request::Drain => self.draining = true,
         }

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use tengen_control::Gate;
 use tengen_proto::v1;
-use tengen_replay::Fill;
 
 use super::state::State;
 use crate::messages;
 use crate::store::gates::GateState;
+use crate::window::WindowStanding;
 
 /// An actor or learner not heard for this long is shown as gone, milliseconds.
 const SILENT_MS: u64 = 15_000;
@@ -69,7 +69,7 @@ impl Rate {
 
 impl State {
     /// The whole status.
-    pub(super) fn status(&mut self, window: Fill, now_ms: u64) -> v1::RunStatus {
+    pub(super) fn status(&mut self, window: &WindowStanding, now_ms: u64) -> v1::RunStatus {
         let games_per_minute = self.rate.per_minute(now_ms);
         let row = self.control.row();
         let learner = self.live_learner.as_ref().map(|live| v1::LearnerStatus {
@@ -97,10 +97,12 @@ impl State {
             games: self.progress().self_play_games,
             match_games: self.progress().match_games,
             positions: self.control.positions(),
-            window_positions: window.positions,
-            window_capacity: window.capacity,
+            window_positions: window.fill.positions,
+            window_capacity: window.fill.capacity,
+            window_store: window.store.to_owned(),
+            window_lag_games: window.lag_games,
             rejected: self.rejected.clone().into_iter().collect(),
-            waiting: waiting(&actors, learner.as_ref(), self.steps_holding_self_play()),
+            waiting: waiting(&actors, learner.as_ref(), self.steps_holding_self_play(), window),
             learner,
             games_per_minute,
             evaluations_per_second: actors.iter().map(|actor| actor.evaluations_per_second).sum(),
@@ -160,7 +162,12 @@ fn gate_in_progress(gate: &Gate, opened_ms: i64) -> v1::Gate {
 }
 
 /// Who waits for whom, in a sentence; empty when nobody does.
-fn waiting(actors: &[v1::ActorStatus], learner: Option<&v1::LearnerStatus>, behind: Option<u64>) -> String {
+fn waiting(
+    actors: &[v1::ActorStatus],
+    learner: Option<&v1::LearnerStatus>,
+    behind: Option<u64>,
+    window: &WindowStanding,
+) -> String {
     let mut sentences = Vec::new();
     if actors.is_empty() {
         sentences.push("no actor is connected".to_owned());
@@ -176,6 +183,12 @@ fn waiting(actors: &[v1::ActorStatus], learner: Option<&v1::LearnerStatus>, behi
     if let Some(behind) = behind {
         sentences.push(format!(
             "self-play waits for the learner, which is {behind} steps behind"
+        ));
+    }
+    if !window.trouble.is_empty() {
+        let WindowStanding { lag_games, trouble, .. } = window;
+        sentences.push(format!(
+            "the learner's window is {lag_games} games behind and goes on by itself: {trouble}"
         ));
     }
     sentences.join("; ")

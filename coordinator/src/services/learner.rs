@@ -6,6 +6,7 @@ use tonic::{Request, Response, Status};
 
 use super::{Shared, errors};
 use crate::run::request::{self, LearnerTask};
+use crate::window::RunWindow;
 
 /// Longest device name, bytes.
 const DEVICE_LEN_MAX: usize = 200;
@@ -41,6 +42,10 @@ impl LearnerService for LearnerApi {
             fence,
             run_toml: facts.toml.clone(),
             seed: facts.config.run.seed,
+            window_store: match self.0.run.window() {
+                RunWindow::Memory(_) => String::new(),
+                RunWindow::Redis(feed) => feed.server().to_owned(),
+            },
         }))
     }
 

@@ -2,11 +2,13 @@
 
 use tengen_proto::v1;
 use tengen_proto::v1::replay_service_server::ReplayService;
+use tengen_replay::{Chunk, Cursor, LoggedGame, MemorySource, WindowSource};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::{Shared, errors};
+use crate::window::RunWindow;
 
 /// Records of one chunk, bytes; one larger game makes a chunk of its own.
 const CHUNK_BYTES_MAX: usize = 2 << 20;
@@ -26,61 +28,74 @@ impl ReplayService for ReplayApi {
         request: Request<v1::StreamWindowRequest>,
     ) -> Result<Response<Self::StreamWindowStream>, Status> {
         let v1::StreamWindowRequest { epoch, after_sequence } = request.into_inner();
+        let source = match self.0.run.window() {
+            RunWindow::Memory(window) => window.source(CHUNK_BYTES_MAX),
+            RunWindow::Redis(feed) => {
+                let server = feed.server();
+                let message = format!(
+                    "the window of this run is in Redis at {server}: start the learner with --replay and its URL"
+                );
+                return Err(errors::precondition("WINDOW_IN_REDIS", "window", message));
+            }
+        };
         let (chunks, stream) = mpsc::channel(CHUNKS_MAX);
-        tokio::spawn(stream_window(self.0.clone(), (epoch, after_sequence), chunks));
+        tokio::spawn(stream_window(
+            self.0.clone(),
+            source,
+            Cursor { epoch, after_sequence },
+            chunks,
+        ));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 }
 
 async fn stream_window(
     shared: Shared,
-    (mut epoch, mut after): (u64, u64),
+    mut source: MemorySource,
+    mut cursor: Cursor,
     chunks: mpsc::Sender<Result<v1::WindowChunk, Status>>,
 ) {
-    let window = shared.run.window();
-    let mut bell = window.bell();
     let mut caught_up = false;
     loop {
-        // Games appended from here on ring again.
-        bell.mark_unchanged();
-        let (epoch_now, games) = window.chunk(epoch, after, CHUNK_BYTES_MAX);
-        if epoch_now != epoch {
-            // The mirror empties itself and takes the window from its first game.
-            (epoch, after, caught_up) = (epoch_now, 0, false);
-        }
-        let at_end = games
-            .last()
-            .is_none_or(|last| window.chunk(epoch, last.sequence, 1) == (epoch, Vec::new()));
-        let completes = at_end && !caught_up;
-        if !games.is_empty() || completes {
-            after = games.last().map_or(after, |last| last.sequence);
-            let chunk = v1::WindowChunk {
-                epoch,
-                games: games.into_iter().map(window_game).collect(),
-                capacity_positions: window.fill().capacity,
-                caught_up: completes,
-            };
-            caught_up |= completes;
-            if chunks.send(Ok(chunk)).await.is_err() {
-                return;
-            }
-            continue;
-        }
-        tokio::select! {
-            rung = bell.changed() => if rung.is_err() { return },
+        let chunk = tokio::select! {
+            chunk = source.next(cursor) => chunk,
             () = shared.archive.stop.cancelled() => {
                 let _gone = chunks.send(Err(errors::draining())).await;
                 return;
             }
             () = chunks.closed() => return,
+        };
+        let Ok(chunk) = chunk else { return };
+        if cursor.epoch != chunk.epoch {
+            cursor = Cursor {
+                epoch: chunk.epoch,
+                after_sequence: 0,
+            };
+            caught_up = false;
+        }
+        cursor.after_sequence = chunk.games.last().map_or(cursor.after_sequence, |last| last.sequence);
+        let completes = chunk.caught_up && !caught_up;
+        caught_up |= completes;
+        if chunks.send(Ok(window_chunk(chunk, completes))).await.is_err() {
+            return;
         }
     }
 }
 
-fn window_game(game: tengen_replay::LoggedGame) -> v1::WindowGame {
+fn window_chunk(chunk: Chunk, caught_up: bool) -> v1::WindowChunk {
+    v1::WindowChunk {
+        epoch: chunk.epoch,
+        games: chunk.games.into_iter().map(window_game).collect(),
+        capacity_positions: chunk.capacity.get(),
+        caught_up,
+    }
+}
+
+fn window_game(game: LoggedGame) -> v1::WindowGame {
     v1::WindowGame {
         sequence: game.sequence,
         record: game.record.to_vec(),
         positions_total: game.positions_total,
+        positions: game.positions,
     }
 }

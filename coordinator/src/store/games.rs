@@ -147,6 +147,9 @@ pub struct WindowRow {
     pub record: Vec<u8>,
 }
 
+/// Games that the window may hold.
+const OF_WINDOW: &str = "kind = 'self-play' AND purged_ms IS NULL";
+
 /// Hands the newest self-play games that together hold at least `capacity` positions to `take`, oldest first; purged games
 /// are left out. The newest game's total is `positions_committed`, whatever was purged: totals never go back.
 pub fn for_window(
@@ -155,32 +158,85 @@ pub fn for_window(
     positions_committed: u64,
     mut take: impl FnMut(WindowRow),
 ) -> Result<(), StoreError> {
-    let sql =
-        "SELECT sequence, positions FROM games WHERE kind = 'self-play' AND purged_ms IS NULL ORDER BY sequence DESC";
-    let mut statement = connection.prepare(sql)?;
+    let before = before_window(connection, capacity)?;
+    let sql = format!("SELECT coalesce(sum(positions), 0) FROM games WHERE {OF_WINDOW} AND sequence > ?1");
+    let held: u64 = connection.query_row(&sql, [before], |row| row.get(0))?;
+    let mut positions_total = positions_committed
+        .checked_sub(held)
+        .ok_or_else(|| StoreError::corrupt("count of positions", positions_committed))?;
+    visit_window(connection, before, |row| {
+        positions_total += u64::from(row.positions);
+        take(WindowRow { positions_total, ..row });
+        Visit::GoOn
+    })
+}
+
+/// The commit sequence after which the newest self-play games together hold at least `capacity` positions.
+pub fn before_window(connection: &Connection, capacity: u64) -> Result<u64, StoreError> {
+    let sql = format!("SELECT sequence, positions FROM games WHERE {OF_WINDOW} ORDER BY sequence DESC");
+    let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([])?;
-    let (mut from, mut positions) = (i64::MAX, 0);
+    let (mut from, mut positions) = (1u64, 0);
     while positions < capacity {
-        let Some(row) = rows.next()? else { break };
+        // All games together do not hold as many.
+        let Some(row) = rows.next()? else { return Ok(0) };
         from = row.get(0)?;
         positions += row.get::<_, u64>(1)?;
     }
-    let mut positions_total = positions_committed
-        .checked_sub(positions)
-        .ok_or_else(|| StoreError::corrupt("count of positions", positions_committed))?;
-    let sql = "SELECT sequence, positions, record FROM games \
-               WHERE kind = 'self-play' AND purged_ms IS NULL AND sequence >= ?1 ORDER BY sequence";
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query([from])?;
+    Ok(from - 1)
+}
+
+/// The next self-play games after a commit sequence, at most so many and so many bytes of them, but at least one if there
+/// is one.
+pub fn window_page(
+    connection: &Connection,
+    after: u64,
+    games_max: usize,
+    bytes_max: usize,
+) -> Result<Vec<WindowRow>, StoreError> {
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    visit_window(connection, after, |row| {
+        bytes += row.record.len();
+        if bytes > bytes_max && !page.is_empty() {
+            return Visit::Enough;
+        }
+        page.push(row);
+        if page.len() < games_max {
+            Visit::GoOn
+        } else {
+            Visit::Enough
+        }
+    })?;
+    Ok(page)
+}
+
+enum Visit {
+    GoOn,
+    Enough,
+}
+
+/// Hands the self-play games after a commit sequence to `visit` in order, until it has enough.
+fn visit_window(
+    connection: &Connection,
+    after: u64,
+    mut visit: impl FnMut(WindowRow) -> Visit,
+) -> Result<(), StoreError> {
+    let sql = format!(
+        "SELECT sequence, positions, positions_total, record FROM games \
+         WHERE {OF_WINDOW} AND sequence > ?1 ORDER BY sequence"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([after])?;
     while let Some(row) = rows.next()? {
-        let positions = row.get(1)?;
-        positions_total += u64::from(positions);
-        take(WindowRow {
+        let visited = visit(WindowRow {
             sequence: row.get(0)?,
-            positions,
-            positions_total,
-            record: row.get(2)?,
+            positions: row.get(1)?,
+            positions_total: row.get(2)?,
+            record: row.get(3)?,
         });
+        if matches!(visited, Visit::Enough) {
+            break;
+        }
     }
     Ok(())
 }
@@ -199,4 +255,23 @@ pub fn purge(connection: &Connection, actor: &str, since_ms: i64, now_ms: i64) -
 pub fn match_games_since(connection: &Connection, actor: &str, since_ms: i64) -> Result<u64, StoreError> {
     let sql = "SELECT count(*) FROM games WHERE actor = ?1 AND stored_ms >= ?2 AND kind = 'match'";
     Ok(connection.query_row(sql, params![actor, since_ms], |row| row.get(0))?)
+}
+
+/// Number of games of the window after one commit sequence and up to another.
+pub fn count_self_play(connection: &Connection, after: u64, up_to: u64) -> Result<u64, StoreError> {
+    let sql = format!("SELECT count(*) FROM games WHERE {OF_WINDOW} AND sequence > ?1 AND sequence <= ?2");
+    let mut statement = connection.prepare_cached(&sql)?;
+    Ok(statement.query_row([after, up_to], |row| row.get(0))?)
+}
+
+/// Commit sequence of the newest self-play game; 0 when there is none.
+pub fn newest_self_play(connection: &Connection) -> Result<u64, StoreError> {
+    let sql = "SELECT coalesce(max(sequence), 0) FROM games WHERE kind = 'self-play'";
+    Ok(connection.query_row(sql, [], |row| row.get(0))?)
+}
+
+/// Trainable positions stored up to and including the self-play game with this commit sequence, if it is there.
+pub fn positions_up_to(connection: &Connection, sequence: u64) -> Result<Option<u64>, StoreError> {
+    let sql = "SELECT positions_total FROM games WHERE sequence = ?1 AND kind = 'self-play'";
+    Ok(connection.query_row(sql, [sequence], |row| row.get(0)).optional()?)
 }

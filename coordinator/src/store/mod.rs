@@ -13,6 +13,7 @@ pub mod progress;
 pub mod readers;
 mod schema;
 pub mod tokens;
+pub mod window_fence;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

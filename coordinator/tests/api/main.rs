@@ -3,6 +3,7 @@
 mod gates;
 mod models;
 mod records;
+mod redis;
 mod rig;
 mod runs;
 mod window;

@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use crate::mirror::{Chunk, Cursor};
 use crate::trim::{Fill, PushError, Trim};
 
 /// One game as the log holds it and a mirror receives it. Cheap to clone.
@@ -58,7 +59,7 @@ impl WindowLog {
     }
 
     /// The kept games after this commit sequence, oldest first; 0 for all, because sequences begin at 1.
-    pub fn after(&self, sequence: u64) -> impl Iterator<Item = &LoggedGame> {
+    pub fn after(&self, sequence: u64) -> impl Iterator<Item = &LoggedGame> + Clone {
         let kept = self.trim.kept();
         let first = kept.partition_point(|game| game.sequence <= sequence);
         kept.range(first..).map(|kept| &kept.game)
@@ -67,16 +68,27 @@ impl WindowLog {
     /// The next games after this commit sequence, as many as have `bytes_max` bytes together, but at least one if there
     /// is one.
     pub fn chunk(&self, after_sequence: u64, bytes_max: usize) -> Vec<LoggedGame> {
-        let mut bytes = 0;
-        let mut games = Vec::new();
-        for game in self.after(after_sequence) {
-            bytes += game.record.len();
-            if bytes > bytes_max && !games.is_empty() {
-                break;
-            }
-            games.push(game.clone());
+        let after = self.after(after_sequence);
+        let fits = within_bytes(after.clone(), bytes_max);
+        after.take(fits).cloned().collect()
+    }
+
+    /// What a mirror at `cursor` is to read next, at most `bytes_max` bytes as in [`WindowLog::chunk`]; without games when
+    /// there are none. A cursor of another epoch means nothing in this one.
+    pub fn page(&self, cursor: Cursor, bytes_max: usize) -> Chunk {
+        let after = if cursor.epoch == self.epoch {
+            cursor.after_sequence
+        } else {
+            0
+        };
+        let games = self.chunk(after, bytes_max);
+        let end = games.last().map_or(after, |last| last.sequence);
+        Chunk {
+            epoch: self.epoch,
+            capacity: self.trim.capacity(),
+            caught_up: self.after(end).next().is_none(),
+            games,
         }
-        games
     }
 
     /// When the epoch changes, mirrors start anew.
@@ -98,6 +110,20 @@ impl WindowLog {
     pub fn last_sequence(&self) -> Option<u64> {
         self.trim.last_sequence()
     }
+}
+
+/// How many of these games have at most `bytes_max` bytes together, but at least one if there is one.
+pub(crate) fn within_bytes<'a>(games: impl IntoIterator<Item = &'a LoggedGame>, bytes_max: usize) -> usize {
+    let mut bytes = 0;
+    let mut fits = 0;
+    for game in games {
+        bytes += game.record.len();
+        if bytes > bytes_max && fits > 0 {
+            break;
+        }
+        fits += 1;
+    }
+    fits
 }
 
 #[cfg(test)]

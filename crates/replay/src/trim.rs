@@ -41,7 +41,7 @@ pub(crate) struct Kept<T> {
 /// Games in commit order, trimmed to the newest N positions.
 #[derive(Clone, Debug)]
 pub struct Trim<T> {
-    capacity: u64,
+    capacity: NonZeroU64,
     /// Positions of all kept games, those that do not count included.
     held: u64,
     kept: VecDeque<Kept<T>>,
@@ -52,7 +52,7 @@ impl<T> Trim<T> {
     /// An empty window of `capacity` positions.
     pub fn new(capacity: NonZeroU64) -> Trim<T> {
         Trim {
-            capacity: capacity.get(),
+            capacity,
             held: 0,
             kept: VecDeque::new(),
             last_sequence: None,
@@ -77,7 +77,7 @@ impl<T> Trim<T> {
         });
         while let Some(oldest) = self.kept.front() {
             let others = self.held - u64::from(oldest.positions);
-            if others < self.capacity {
+            if others < self.capacity.get() {
                 break;
             }
             self.held = others;
@@ -98,14 +98,19 @@ impl<T> Trim<T> {
     pub fn fill(&self) -> Fill {
         Fill {
             games: self.kept.len(),
-            positions: self.held.min(self.capacity),
-            capacity: self.capacity,
+            positions: self.held.min(self.capacity.get()),
+            capacity: self.capacity.get(),
         }
+    }
+
+    /// Positions that count at most (N).
+    pub fn capacity(&self) -> NonZeroU64 {
+        self.capacity
     }
 
     /// Positions at the beginning of the oldest game that do not count.
     pub fn skipped(&self) -> u64 {
-        self.held.saturating_sub(self.capacity)
+        self.held.saturating_sub(self.capacity.get())
     }
 
     /// Sequence of the game pushed last, kept or not.

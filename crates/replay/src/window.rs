@@ -62,12 +62,12 @@ impl Window {
         }
     }
 
-    /// Forgets everything and begins this epoch.
-    pub fn reset(&mut self, epoch: u64, capacity: NonZeroU64) {
-        *self = Window {
+    /// An empty window of this epoch, with the same split.
+    pub fn begin(&self, epoch: u64, capacity: NonZeroU64) -> Window {
+        Window {
             epoch,
             ..Window::new(capacity, self.split)
-        };
+        }
     }
 
     /// Appends a game and drops what the law drops.
@@ -266,7 +266,7 @@ mod tests {
         let mut window = Window::new(capacity(50), Split::TRAINING_ONLY);
         feed(&mut window, &records(&tic_tac_toe(), 20, 1));
         assert!(window.bytes() > 0 && window.positions_total() > 50);
-        window.reset(4, capacity(30));
+        window = window.begin(4, capacity(30));
         assert_eq!(
             (window.epoch(), window.last_sequence(), window.positions_total()),
             (4, None, 0)

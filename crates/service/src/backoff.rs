@@ -15,18 +15,23 @@ pub struct Backoff(ExponentialBackoff);
 
 impl Default for Backoff {
     fn default() -> Self {
+        Backoff::up_to(DELAY_MAX)
+    }
+}
+
+impl Backoff {
+    /// The same with another longest wait, before jitter.
+    pub fn up_to(delay_max: Duration) -> Backoff {
         Backoff(
             ExponentialBuilder::default()
                 .with_min_delay(DELAY_MIN)
-                .with_max_delay(DELAY_MAX)
+                .with_max_delay(delay_max)
                 .with_jitter()
                 .without_max_times()
                 .build(),
         )
     }
-}
 
-impl Backoff {
     /// How long to wait before the next try.
     pub fn next_delay(&mut self) -> Duration {
         self.0.next().unwrap_or(DELAY_MAX)

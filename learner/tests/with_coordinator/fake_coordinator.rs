@@ -61,6 +61,10 @@ pub(crate) struct State {
     pub(crate) run_toml: String,
     /// What is due: iteration and positions.
     pub(crate) due: (u32, u64),
+    /// Streams of the window that were opened.
+    pub(crate) streams: u32,
+    /// What `window_store` says.
+    pub(crate) window_store: String,
     /// The window's games with their positions in all.
     pub(crate) games: Vec<WindowGame>,
     /// Who registered.
@@ -132,6 +136,7 @@ impl Coordinator {
                 sequence,
                 record: encode(&record),
                 positions_total: total,
+                positions: record.positions(),
             }
         });
         let state = State {
@@ -248,6 +253,7 @@ impl LearnerService for Coordinator {
             fence: state.fence,
             run_toml: state.run_toml.clone(),
             seed: 7,
+            window_store: state.window_store.clone(),
         };
         drop(state);
         self.note();
@@ -285,20 +291,18 @@ impl ReplayService for Coordinator {
         request: Request<StreamWindowRequest>,
     ) -> Result<Response<Self::StreamWindowStream>, Status> {
         let cursor = request.into_inner();
+        let mut state = self.state();
+        state.streams += 1;
         let after = if cursor.epoch == 1 { cursor.after_sequence } else { 0 };
-        let games = self
-            .state()
-            .games
-            .iter()
-            .filter(|game| game.sequence > after)
-            .cloned()
-            .collect();
+        let games = state.games.iter().filter(|game| game.sequence > after);
         let chunk = WindowChunk {
             epoch: 1,
-            games,
+            games: games.cloned().collect(),
             capacity_positions: 10_000,
             caught_up: true,
         };
+        drop(state);
+        self.note();
         Ok(Response::new(then_silence(vec![chunk])))
     }
 }

@@ -12,6 +12,8 @@ use fake_coordinator::{Coordinator, Publishing, State};
 use tengen_learner::Options;
 use tengen_learner::checkpoint::CheckpointFolder;
 use tengen_network::{model_id, read_metadata};
+use tengen_replay::testing::RedisServer;
+use tengen_replay::{LoggedGame, RedisOptions, RedisWriter, Standing};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -23,8 +25,12 @@ struct Learner {
 
 impl Learner {
     fn start(url: &str, data: &Path) -> Learner {
+        Learner::start_with(url, data, &[])
+    }
+
+    fn start_with(url: &str, data: &Path, more: &[&str]) -> Learner {
         let data = data.to_str().unwrap();
-        let options = Options::parse_from([
+        let words = [
             "tengen-learner",
             "--coordinator",
             url,
@@ -32,7 +38,8 @@ impl Learner {
             data,
             "--device",
             "cpu",
-        ]);
+        ];
+        let options = Options::parse_from(words.iter().chain(more));
         let stop = CancellationToken::new();
         let task = tokio::spawn(tengen_learner::run(options, stop.clone()));
         Learner { stop, task }
@@ -157,6 +164,82 @@ async fn training_survives_a_coordinators_restart() {
     learner.stop().await;
     let state = coordinator.state();
     assert_eq!((state.registered.len(), state.published[0].0.fence), (1, 1));
+}
+
+/// Writes a window of this epoch with the coordinator's first games, as a real one would.
+async fn fill(server: &RedisServer, epoch: u64, coordinator: &Coordinator, games: usize) {
+    let options = RedisOptions::load(&server.url(), None, None).unwrap();
+    let (mut writer, _) = RedisWriter::open(&options, "fake-1", 1).await.unwrap();
+    let games: Vec<LoggedGame> = coordinator.state().games[..games]
+        .iter()
+        .map(|game| LoggedGame {
+            sequence: game.sequence,
+            positions: game.positions,
+            positions_total: game.positions_total,
+            record: game.record.clone().into(),
+        })
+        .collect();
+    let total = games.last().unwrap().positions_total;
+    writer.begin(epoch).await.unwrap();
+    writer.load(epoch, 0, &games).await.unwrap();
+    let built = Standing {
+        epoch,
+        capacity: 10_000,
+        last_sequence: games.last().unwrap().sequence,
+        held: total,
+        games: games.iter().filter(|game| game.positions > 0).count() as u64,
+        positions_total: total,
+    };
+    writer.switch(built).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_feeds_a_learner_that_outlives_the_server_and_takes_up_the_rebuilt_window() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = RedisServer::start(folder.path(), &[]);
+    let coordinator = Coordinator::new(60);
+    let often = fake_coordinator::RUN_TOML.replace("samples_per_position = 1.0", "samples_per_position = 1000.0");
+    coordinator.state().run_toml = often;
+    coordinator.state().window_store = server.url();
+    fill(&server, 2, &coordinator, 40).await;
+    let serving = coordinator.serve().await;
+    let data = tempfile::tempdir().unwrap();
+    let mut learner = Learner::start_with(&serving.url(), data.path(), &["--replay", &server.url()]);
+    let seen = coordinator.state().games[39].positions_total;
+    learner
+        .until(&coordinator, |state| {
+            state.status.step > 0 && state.status.positions_seen == seen
+        })
+        .await;
+
+    // Nothing is kept, so the server comes back without a window.
+    server.kill();
+    server.restart();
+    let step = coordinator.state().status.step;
+    learner.until(&coordinator, |state| state.status.step > step + 50).await;
+    fill(&server, 3, &coordinator, 60).await;
+    let seen = coordinator.positions();
+    learner
+        .until(&coordinator, |state| state.status.positions_seen == seen)
+        .await;
+    let step = coordinator.state().status.step;
+    learner.until(&coordinator, |state| state.status.step > step + 50).await;
+    learner.stop().await;
+    assert_eq!(coordinator.state().streams, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_learner_that_reads_the_wrong_store_ends_with_the_way_out() {
+    let coordinator = Coordinator::new(0);
+    coordinator.state().window_store = "redis://10.0.0.5:6379/0".to_owned();
+    let serving = coordinator.serve().await;
+    let data = tempfile::tempdir().unwrap();
+    let learner = Learner::start(&serving.url(), data.path());
+    let error = learner.task.await.unwrap().unwrap_err().to_string();
+    assert!(
+        error.contains("redis://10.0.0.5:6379/0") && error.contains("--replay"),
+        "{error}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

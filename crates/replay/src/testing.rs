@@ -1,0 +1,150 @@
+//! A Redis server of a test's own: on a free loopback port, in a folder of its own, ended when dropped. Tests of every
+//! crate that meets Redis start theirs here; none ever uses a server that happens to run.
+//!
+//! Not for programs: it panics when the server cannot be started.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// How often another port is tried when somebody was quicker to take the one that was free.
+const PORTS_TRIED: u32 = 20;
+
+/// A server process.
+#[derive(Debug)]
+pub struct RedisServer {
+    process: Child,
+    folder: PathBuf,
+    arguments: Vec<String>,
+    port: u16,
+}
+
+impl RedisServer {
+    /// Starts a server that keeps its files in `folder`, with `noeviction` and these arguments besides.
+    ///
+    /// # Panics
+    /// When there is no `redis-server`, or it does not start.
+    pub fn start(folder: &Path, arguments: &[&str]) -> RedisServer {
+        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        for _ in 0..PORTS_TRIED {
+            let port = free_port();
+            if let Some(process) = launch(folder, port, &arguments) {
+                return RedisServer {
+                    process,
+                    folder: folder.to_owned(),
+                    arguments,
+                    port,
+                };
+            }
+        }
+        panic!("redis-server did not start on {PORTS_TRIED} ports that were free");
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Ends it as `kill -9` does: nothing is written any more.
+    pub fn kill(&mut self) {
+        let _gone = self.process.kill();
+        let _status = self.process.wait();
+    }
+
+    /// Starts it again after [`RedisServer::kill`], on the same port and folder.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub fn restart(&mut self) {
+        self.process = launch(&self.folder, self.port, &self.arguments).expect("the port is still ours");
+    }
+
+    /// Freezes it: connections stay open and nothing answers.
+    pub fn freeze(&self) {
+        self.signal("-STOP");
+    }
+
+    /// Lets it go on after [`RedisServer::freeze`].
+    pub fn thaw(&self) {
+        self.signal("-CONT");
+    }
+
+    /// Runs a command given in words and returns the first line of the answer.
+    ///
+    /// # Panics
+    /// When the server does not answer, or answers with an error.
+    pub fn command(&self, words: &[&str]) -> String {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("the server listens");
+        let mut request = format!("*{}\r\n", words.len());
+        for word in words {
+            request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+        }
+        stream.write_all(request.as_bytes()).expect("the server listens");
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer).expect("an answer");
+        assert!(!answer.is_empty() && !answer.starts_with('-'), "{words:?}: {answer}");
+        answer.trim_end().to_owned()
+    }
+
+    fn signal(&self, signal: &str) {
+        let status = Command::new("kill")
+            .arg(signal)
+            .arg(self.process.id().to_string())
+            .status();
+        assert!(status.is_ok_and(|status| status.success()), "kill {signal}");
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a loopback port is free");
+    listener
+        .local_addr()
+        .as_ref()
+        .map(SocketAddr::port)
+        .expect("it is bound")
+}
+
+/// Starts the process and returns once it accepts connections; `None` when it ended before that.
+fn launch(folder: &Path, port: u16, arguments: &[String]) -> Option<Child> {
+    let mut process = Command::new("redis-server")
+        .current_dir(folder)
+        .args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--dir", "."])
+        .args([
+            "--save",
+            "",
+            "--maxmemory-policy",
+            "noeviction",
+            "--daemonize",
+            "no",
+            "--logfile",
+            "",
+        ])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("redis-server: {error} (Debian, Ubuntu: apt-get install redis-server)"));
+    let output = process.stdout.take().expect("it is piped");
+    let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+    let ready = lines.any(|line| line.contains("Ready to accept connections"));
+    if !ready {
+        let _status = process.wait();
+        return None;
+    }
+    // What it says later is read and dropped, so that it never waits for us. The thread ends with the process.
+    let drain = std::thread::Builder::new().name("redis-output".to_owned());
+    drain.spawn(move || lines.for_each(drop)).expect("a thread");
+    Some(process)
+}

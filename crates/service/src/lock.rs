@@ -123,8 +123,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         drop(lock_folder(folder.path(), "coordinator").unwrap());
         std::thread::scope(|scope| {
-            let looking =
-                scope.spawn(|| (0..20_000).for_each(|_| drop(is_held(folder.path(), "coordinator").unwrap())));
+            let looking = scope.spawn(|| (0..20_000).for_each(|_| _ = is_held(folder.path(), "coordinator").unwrap()));
             while !looking.is_finished() {
                 lock_folder(folder.path(), "coordinator").unwrap();
             }

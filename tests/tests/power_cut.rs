@@ -43,7 +43,7 @@ async fn every_acknowledged_game_is_on_the_disk_after_a_power_cut_at_any_moment(
     // The coordinator makes its own data folder, which must be there after the cut as well.
     let data = root.join("data");
     let coordinator = Coordinator::start_under(&recorder(&trace), &run, &data, &[]).await;
-    let mut ledger = Ledger::register(coordinator.channel().await, 7).await;
+    let mut ledger = Ledger::register(coordinator.channel(), 7).await;
     while ledger.acknowledged.len() < GAMES {
         let records: Vec<Vec<u8>> = ledger.play_lease().await.iter().map(encode).collect();
         for few in records.chunks(3) {

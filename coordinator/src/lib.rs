@@ -10,6 +10,8 @@ mod archive;
 pub mod cli;
 mod clock;
 mod config;
+mod db;
+mod disk;
 mod facts;
 mod failpoint;
 mod files;
@@ -17,6 +19,7 @@ mod game;
 mod init;
 mod messages;
 mod read_only;
+mod retention;
 mod run;
 mod server;
 mod services;
@@ -28,8 +31,11 @@ pub use access::{
     Limits, NewToken, NoRandomness, NoSuchRole, NoTokenId, Role, TlsConfig, TlsError, TokenHash, TokenId,
 };
 pub use config::Config;
+pub use disk::DiskConfig;
+pub use disk::file_system::FileSystemError;
 pub use failpoint::DieAt;
 pub use init::{InitError, init};
 pub use read_only::{ReadOnly, ReadOnlyOptions};
+pub use retention::RetentionConfig;
 pub use server::{Coordinator, CoordinatorError, Options};
 pub use setup::{Change, SetupError};

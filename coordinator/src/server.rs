@@ -18,10 +18,12 @@ use tower_layer::{Identity, Stack};
 use crate::access::{self, Access, AccessLayer, Incoming, Limits, Listening, TlsError, TokenId, listen, seconds};
 use crate::clock::unix_ms;
 use crate::config::Config;
+use crate::disk::file_system::{self, FileSystemError};
+use crate::disk::{Gauge, GaugeThread};
 use crate::facts::RunFacts;
 use crate::failpoint::Failpoints;
 use crate::files::ModelFiles;
-use crate::run::{self, Handle, OwnerError, OwnerThread};
+use crate::run::{self, Handle, OwnerError, OwnerThread, Upkeep};
 use crate::services::{Shared, model_service, run_service};
 use crate::setup::{SetupError, open_run};
 use crate::store::actors::{self, ActorRow};
@@ -82,6 +84,12 @@ pub enum CoordinatorError {
         #[source]
         source: std::io::Error,
     },
+    /// The folder lies on a file system that no database should be on.
+    #[error(transparent)]
+    FileSystem(#[from] FileSystemError),
+    /// The disk cannot be watched.
+    #[error("failed to watch the disk of the data folder: {0}")]
+    Disk(#[source] std::io::Error),
     /// Somebody else has the folder.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -130,17 +138,18 @@ impl Coordinator {
         } = options;
         let failpoints = Failpoints::new(config.die_at);
         let (folder, wanted, fail) = (data.clone(), config.clone(), failpoints.clone());
-        let taken = tokio::task::spawn_blocking(move || {
+        let prepared = tokio::task::spawn_blocking(move || {
             let tls = prepare(&folder, &wanted)?;
-            let (lock, run, owner) = take_up(run, &folder, leases, &fail)?;
+            let taken = take_up(run, &folder, &wanted, leases, fail)?;
             let access = Readers::new(&folder).with(|connection| admission(connection, &wanted))?;
-            Ok::<_, CoordinatorError>((tls, lock, run, owner, access))
+            Ok::<_, CoordinatorError>((tls, taken, access))
         });
-        let (tls, lock, run, owner, access) = taken.await??;
+        let (tls, taken, access) = prepared.await??;
         let Listening { addr, incoming } = bind(config.listen, tls, &config.limits).await?;
         tell(&access, &config, addr);
         let (readers, files) = (Readers::new(&data), ModelFiles::new(&data));
-        let shared = Shared::new(run, readers, files, Arc::new(access), stop, failpoints);
+        let (access, disk) = (Arc::new(access), taken.disk);
+        let shared = Shared::new(taken.run, readers, files, access, disk, stop, failpoints);
         let router = build(&shared, config.reflection)?;
         if let Some(path) = addr_file {
             let text = format!("{addr}\n");
@@ -148,7 +157,7 @@ impl Coordinator {
         }
         let access = shared.archive.access.in_words();
         tracing::info!(%addr, access, run = %shared.run.facts().id, data = %data.display(), "serving");
-        let task = tokio::spawn(serve(shared, router, incoming, owner, lock));
+        let task = tokio::spawn(serve(shared, router, incoming, taken.owner, taken.held));
         Ok(Coordinator { addr, task })
     }
 
@@ -193,17 +202,38 @@ fn tell(access: &Access, config: &Config, addr: SocketAddr) {
     }
 }
 
+/// A data folder that was taken up.
+struct TakenUp {
+    run: Handle,
+    owner: OwnerThread,
+    disk: Gauge,
+    held: (GaugeThread, FolderLock),
+}
+
 /// Locks the folder and brings the run up. Blocks.
 fn take_up(
-    config: RunConfig,
+    run: RunConfig,
     data: &std::path::Path,
+    config: &Config,
     leases: LeaseRules,
-    failpoints: &Failpoints,
-) -> Result<(FolderLock, Handle, OwnerThread), CoordinatorError> {
+    failpoints: Failpoints,
+) -> Result<TakenUp, CoordinatorError> {
+    let found = file_system::look(data)?;
+    file_system::admit(data, found, config.disk.allow_network_file_system)?;
     let lock = lock_folder(data, "coordinator")?;
-    let (connection, facts): (_, RunFacts) = open_run(data, config, unix_ms())?;
-    let (handle, owner) = run::spawn(connection, data, Arc::new(facts), leases, failpoints.clone())?;
-    Ok((lock, handle, owner))
+    let (connection, facts): (_, RunFacts) = open_run(data, run, unix_ms())?;
+    let (disk, watching) = Gauge::start(data, config.disk.clone()).map_err(CoordinatorError::Disk)?;
+    let upkeep = Upkeep {
+        disk: disk.clone(),
+        retention: config.retention,
+    };
+    let (run, owner) = run::spawn(connection, data, Arc::new(facts), leases, upkeep, failpoints)?;
+    Ok(TakenUp {
+        run,
+        owner,
+        disk,
+        held: (watching, lock),
+    })
 }
 
 pub(crate) type Router = tonic::transport::server::Router<Stack<AccessLayer, Identity>>;
@@ -290,7 +320,7 @@ async fn serve(
     (router, health): (Router, tonic_health::server::HealthReporter),
     incoming: Incoming,
     owner: OwnerThread,
-    lock: FolderLock,
+    held: (GaugeThread, FolderLock),
 ) -> Result<(), CoordinatorError> {
     let stop = shared.archive.stop.clone();
     let run = shared.run.clone();
@@ -312,7 +342,7 @@ async fn serve(
     // Every other handle is gone with the server, or the owner was stopped: it commits what waits and ends.
     drop(run);
     let owned = tokio::task::spawn_blocking(move || owner.join()).await?;
-    drop(lock);
+    drop(held);
     served??;
     owned?;
     tracing::info!("drained");

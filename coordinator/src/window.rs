@@ -1,5 +1,6 @@
 //! The window as this process serves it: the newest games in memory, and a bell for those who wait for more.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroU64;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
@@ -15,22 +16,26 @@ use crate::store::{StoreError, games};
 pub(crate) struct SharedWindow {
     log: RwLock<WindowLog>,
     newest: watch::Sender<u64>,
+    /// Games that were found damaged when it was built last, and left out.
+    damaged: RwLock<BTreeSet<u64>>,
 }
 
 impl SharedWindow {
     /// Rebuilds the window from the stored games.
     pub(crate) fn rebuild(connection: &Connection, progress: &Progress) -> Result<SharedWindow, StoreError> {
-        let log = build(connection, progress, capacity(progress)?)?;
+        let (log, damaged) = build(connection, progress, capacity(progress)?)?;
         let newest = watch::Sender::new(log.last_sequence().unwrap_or_default());
         Ok(SharedWindow {
             log: RwLock::new(log),
             newest,
+            damaged: RwLock::new(damaged),
         })
     }
 
     /// Builds the window again from the stored games, under the epoch that `progress` names, and wakes the mirrors.
     pub(crate) fn renew(&self, connection: &Connection, progress: &Progress) -> Result<(), StoreError> {
-        let log = build(connection, progress, capacity(progress)?)?;
+        let (log, damaged) = build(connection, progress, capacity(progress)?)?;
+        *self.damaged.write().unwrap_or_else(PoisonError::into_inner) = damaged;
         let newest = log.last_sequence().unwrap_or_default();
         *self.log.write().unwrap_or_else(PoisonError::into_inner) = log;
         self.newest.send_replace(newest);
@@ -50,6 +55,11 @@ impl SharedWindow {
         }
         drop(log);
         self.newest.send_replace(newest);
+    }
+
+    /// Commit sequences of games that were found damaged when the window was built, and left out.
+    pub(crate) fn damaged(&self) -> BTreeSet<u64> {
+        self.damaged.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How full the window is.
@@ -81,10 +91,14 @@ fn capacity(progress: &Progress) -> Result<NonZeroU64, StoreError> {
 }
 
 /// The newest games that count, from the database.
-fn build(connection: &Connection, progress: &Progress, capacity: NonZeroU64) -> Result<WindowLog, StoreError> {
+fn build(
+    connection: &Connection,
+    progress: &Progress,
+    capacity: NonZeroU64,
+) -> Result<(WindowLog, BTreeSet<u64>), StoreError> {
     let mut log: Option<WindowLog> = None;
     let mut refused = None;
-    games::for_window(connection, capacity.get(), progress.positions, |row| {
+    let damaged = games::for_window(connection, capacity.get(), progress.positions, |row| {
         let before = row.positions_total - u64::from(row.positions);
         let log = log.get_or_insert_with(|| WindowLog::new(progress.window_epoch, capacity, before));
         if let Err(error) = log.push(row.sequence, row.positions, row.record.into()) {
@@ -94,7 +108,11 @@ fn build(connection: &Connection, progress: &Progress, capacity: NonZeroU64) -> 
     if let Some(error) = refused {
         return Err(StoreError::corrupt("commit sequence", error));
     }
-    Ok(log.unwrap_or_else(|| WindowLog::new(progress.window_epoch, capacity, progress.positions)))
+    for game in &damaged {
+        tracing::error!(%game, "a stored game is damaged and left out of the window; see `tengen db check`");
+    }
+    let log = log.unwrap_or_else(|| WindowLog::new(progress.window_epoch, capacity, progress.positions));
+    Ok((log, damaged.into_iter().map(|game| game.sequence).collect()))
 }
 
 /// A self-play game on its way into the window.

@@ -91,7 +91,12 @@ async fn pass(client: TcpStream, server: SocketAddr, mut weather: watch::Receive
 }
 
 /// Copies until either end is gone.
-async fn copy(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut weather: watch::Receiver<Weather>, towards: Towards) {
+async fn copy(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut weather: watch::Receiver<Weather>,
+    towards: Towards,
+) {
     let passes = |weather: &Weather| match weather {
         Weather::Fair | Weather::Slow(_) | Weather::Cut => true,
         Weather::OneWay => matches!(towards, Towards::Server),

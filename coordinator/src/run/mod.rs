@@ -11,6 +11,7 @@ mod candidates;
 mod games;
 mod owner;
 pub(crate) mod request;
+mod retain;
 mod state;
 mod status;
 mod work;
@@ -23,8 +24,10 @@ use tengen_proto::v1;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Uptime;
+use crate::disk::Gauge;
 use crate::facts::RunFacts;
 use crate::failpoint::Failpoints;
+use crate::retention::RetentionConfig;
 use crate::window::SharedWindow;
 use request::Request;
 
@@ -100,12 +103,22 @@ impl Handle {
     }
 }
 
+/// What keeps the data folder in order while the run goes on.
+#[derive(Debug)]
+pub(crate) struct Upkeep {
+    /// The room on the disk.
+    pub(crate) disk: Gauge,
+    /// What may be forgotten.
+    pub(crate) retention: RetentionConfig,
+}
+
 /// Starts the owner on its own thread, with the connection that writes.
 pub(crate) fn spawn(
     connection: rusqlite::Connection,
     data: &Path,
     facts: Arc<RunFacts>,
     leases: LeaseRules,
+    upkeep: Upkeep,
     failpoints: Failpoints,
 ) -> Result<(Handle, OwnerThread), OwnerError> {
     let (requests, queue) = mpsc::channel(QUEUE_MAX);
@@ -114,6 +127,7 @@ pub(crate) fn spawn(
         data,
         Arc::clone(&facts),
         leases,
+        upkeep,
         Uptime::start(),
         failpoints,
     )?;

@@ -10,13 +10,17 @@ use tengen_control::{LeaseRules, RulesError};
 use tengen_proto::v1;
 use tokio::sync::{mpsc, watch};
 
+use super::Upkeep;
 use super::request::Request;
+use super::retain::Retainer;
 use super::state::State;
 use crate::clock::{Uptime, unix_ms};
+use crate::disk::Gauge;
 use crate::facts::RunFacts;
 use crate::failpoint::{Failpoint, Failpoints};
+use crate::files::ModelFiles;
 use crate::store::StoreError;
-use crate::store::checkpoint::{Checkpointer, fold_all, leave_to_thread};
+use crate::store::checkpoint::{Checkpointer, fold_all};
 use crate::window::{CommittedGame, SharedWindow};
 
 /// Most requests of one transaction: bounds how long the first one waits for its answer.
@@ -60,6 +64,8 @@ pub(super) struct Outbox {
     /// The window is to be built again from the stored games.
     pub(super) window_anew: bool,
     pub(super) new_champion: Option<v1::Model>,
+    /// Files of networks that retention removes.
+    stale_files: Vec<String>,
 }
 
 impl Outbox {
@@ -83,6 +89,8 @@ pub(super) struct Owner {
     failpoints: Failpoints,
     state: State,
     window: Arc<SharedWindow>,
+    disk: Gauge,
+    retainer: Retainer,
     status: watch::Sender<Arc<v1::RunStatus>>,
     champion: watch::Sender<Arc<v1::Model>>,
 }
@@ -96,19 +104,22 @@ type Outlets = (
 
 impl Owner {
     pub(super) fn load(
-        connection: Connection,
+        mut connection: Connection,
         data: &Path,
         facts: Arc<RunFacts>,
         leases: LeaseRules,
+        upkeep: Upkeep,
         uptime: Uptime,
         failpoints: Failpoints,
     ) -> Result<Owner, OwnerError> {
-        leave_to_thread(&connection)?;
+        let Upkeep { disk, retention } = upkeep;
         let mut state = State::load(&connection, Arc::clone(&facts), leases, uptime.ms())?;
         let window = Arc::new(SharedWindow::rebuild(&connection, state.progress())?);
         let champion = watch::Sender::new(Arc::new(state.champion_message(&connection)?));
-        let status = watch::Sender::new(Arc::new(state.status(window.fill(), uptime.ms())));
-        let checkpointer = Checkpointer::start(data).map_err(OwnerError::Thread)?;
+        let retainer = Retainer::new(retention, ModelFiles::new(data), Arc::clone(&window));
+        retainer.finish_removals(&connection)?;
+        let status = watch::Sender::new(Arc::new(state.status(&window, &disk, uptime.ms())));
+        let checkpointer = Checkpointer::start(data, &mut connection)?;
         Ok(Owner {
             connection,
             checkpointer,
@@ -118,6 +129,8 @@ impl Owner {
             failpoints,
             state,
             window,
+            disk,
+            retainer,
             status,
             champion,
         })
@@ -154,6 +167,10 @@ impl Owner {
             if last {
                 break;
             }
+            if self.retainer.is_busy() {
+                batch.push(Request::Tick);
+                continue;
+            }
             match queue.blocking_recv() {
                 Some(request) => batch.push(request),
                 None => break,
@@ -182,13 +199,18 @@ impl Owner {
                     self.champion.send_replace(Arc::new(champion));
                 }
                 self.status
-                    .send_replace(Arc::new(self.state.status(self.window.fill(), self.uptime.ms())));
+                    .send_replace(Arc::new(self.state.status(&self.window, &self.disk, self.uptime.ms())));
+                self.retainer.remove_files(&outbox.stale_files);
                 outbox.replies.into_iter().for_each(|reply| reply());
                 Ok(())
             }
             Err(error) => {
                 // The replies are dropped: to whoever asked, nothing was stored. Memory may be ahead of the database.
                 tracing::error!(%error, "a commit failed; the state is read again from the database");
+                if error.is_disk_full() {
+                    self.disk.note_full();
+                }
+                self.retainer.reset();
                 let fresh = State::load(&self.connection, Arc::clone(&self.facts), self.leases, self.uptime.ms())?;
                 self.state.replace_by(fresh);
                 Ok(())
@@ -210,8 +232,13 @@ impl Owner {
             self.state.handle(&transaction, request, now, &mut outbox)?;
         }
         self.state.save(&transaction)?;
+        let capacity = self.state.progress().window_capacity;
+        outbox.stale_files = self.retainer.step(&transaction, capacity, now)?;
         transaction.commit()?;
-        self.checkpointer.note(self.connection.total_changes());
+        // The batch is durable: what goes wrong here must not take it back.
+        if let Err(error) = self.checkpointer.after_commit(&self.connection) {
+            tracing::warn!(%error, "the write-ahead log could not be shortened");
+        }
         Ok(outbox)
     }
 }

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 
 use tengen_control::Gate;
 use tengen_proto::v1;
-use tengen_replay::Fill;
 
 use super::state::State;
+use crate::disk::Gauge;
 use crate::messages;
 use crate::store::gates::GateState;
+use crate::window::SharedWindow;
 
 /// An actor or learner not heard for this long is shown as gone, milliseconds.
 const SILENT_MS: u64 = 15_000;
@@ -69,7 +70,8 @@ impl Rate {
 
 impl State {
     /// The whole status.
-    pub(super) fn status(&mut self, window: Fill, now_ms: u64) -> v1::RunStatus {
+    pub(super) fn status(&mut self, shared: &SharedWindow, disk: &Gauge, now_ms: u64) -> v1::RunStatus {
+        let (window, disk) = (shared.fill(), disk.status());
         let games_per_minute = self.rate.per_minute(now_ms);
         let row = self.control.row();
         let learner = self.live_learner.as_ref().map(|live| v1::LearnerStatus {
@@ -100,7 +102,12 @@ impl State {
             window_positions: window.positions,
             window_capacity: window.capacity,
             rejected: self.rejected.clone().into_iter().collect(),
-            waiting: waiting(&actors, learner.as_ref(), self.steps_holding_self_play()),
+            waiting: waiting(
+                &actors,
+                learner.as_ref(),
+                self.steps_holding_self_play(),
+                &disk.refusing,
+            ),
             learner,
             games_per_minute,
             evaluations_per_second: actors.iter().map(|actor| actor.evaluations_per_second).sum(),
@@ -109,6 +116,8 @@ impl State {
             candidates_waiting: u32::from(self.control.waiting().is_some()),
             // The process tells it, not the run.
             access: String::new(),
+            disk: Some(disk),
+            damaged_games: shared.damaged().len() as u64,
         }
     }
 
@@ -160,8 +169,16 @@ fn gate_in_progress(gate: &Gate, opened_ms: i64) -> v1::Gate {
 }
 
 /// Who waits for whom, in a sentence; empty when nobody does.
-fn waiting(actors: &[v1::ActorStatus], learner: Option<&v1::LearnerStatus>, behind: Option<u64>) -> String {
+fn waiting(
+    actors: &[v1::ActorStatus],
+    learner: Option<&v1::LearnerStatus>,
+    behind: Option<u64>,
+    refusing: &str,
+) -> String {
     let mut sentences = Vec::new();
+    if !refusing.is_empty() {
+        sentences.push(refusing.to_owned());
+    }
     if actors.is_empty() {
         sentences.push("no actor is connected".to_owned());
     }

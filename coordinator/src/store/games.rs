@@ -1,6 +1,7 @@
 //! Games: stored, in conflict, or refused.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tengen_games::Outcome;
@@ -147,42 +148,112 @@ pub struct WindowRow {
     pub record: Vec<u8>,
 }
 
-/// Hands the newest self-play games that together hold at least `capacity` positions to `take`, oldest first; purged games
-/// are left out. The newest game's total is `positions_committed`, whatever was purged: totals never go back.
+/// A stored game whose bytes are not the ones that were stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedGame {
+    /// Commit sequence.
+    pub sequence: u64,
+    /// Its lease, in hexadecimal digits.
+    pub lease: String,
+    /// Its index within the lease.
+    pub game_index: u32,
+}
+
+impl fmt::Display for DamagedGame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "game {} (lease {}, index {})",
+            self.sequence, self.lease, self.game_index
+        )
+    }
+}
+
+/// Whether a record's bytes are the ones whose hash was noted when they were stored. A missing hash is no proof.
+pub fn is_sound(record: &[u8], hash: Option<&[u8]>) -> bool {
+    hash == Some(blake3::hash(record).as_bytes())
+}
+
+const WITH_HASH: &str = "games LEFT JOIN game_ids USING (lease, game_index)";
+
+/// Hands the newest self-play games that together hold at least `capacity` positions to `take`, oldest first. Purged games
+/// are left out, and damaged ones, which are returned. The newest game's total is `positions_committed`, whatever was left
+/// out: totals never go back.
 pub fn for_window(
     connection: &Connection,
     capacity: u64,
     positions_committed: u64,
     mut take: impl FnMut(WindowRow),
-) -> Result<(), StoreError> {
-    let sql =
-        "SELECT sequence, positions FROM games WHERE kind = 'self-play' AND purged_ms IS NULL ORDER BY sequence DESC";
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query([])?;
-    let (mut from, mut positions) = (i64::MAX, 0);
-    while positions < capacity {
-        let Some(row) = rows.next()? else { break };
-        from = row.get(0)?;
-        positions += row.get::<_, u64>(1)?;
-    }
+) -> Result<Vec<DamagedGame>, StoreError> {
+    let begin = window_begin(connection, capacity)?;
     let mut positions_total = positions_committed
-        .checked_sub(positions)
+        .checked_sub(begin.positions)
         .ok_or_else(|| StoreError::corrupt("count of positions", positions_committed))?;
-    let sql = "SELECT sequence, positions, record FROM games \
-               WHERE kind = 'self-play' AND purged_ms IS NULL AND sequence >= ?1 ORDER BY sequence";
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query([from])?;
+    let sql = format!(
+        "SELECT games.sequence, positions, record, hash FROM {WITH_HASH} \
+         WHERE kind = 'self-play' AND purged_ms IS NULL AND games.sequence >= ?1 ORDER BY games.sequence"
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([begin.sequence])?;
     while let Some(row) = rows.next()? {
-        let positions = row.get(1)?;
-        positions_total += u64::from(positions);
-        take(WindowRow {
-            sequence: row.get(0)?,
-            positions,
-            positions_total,
-            record: row.get(2)?,
-        });
+        let record: Vec<u8> = row.get(2)?;
+        if is_sound(&record, row.get_ref(3)?.as_blob_or_null()?) {
+            let positions = row.get(1)?;
+            positions_total += u64::from(positions);
+            take(WindowRow {
+                sequence: row.get(0)?,
+                positions,
+                positions_total,
+                record,
+            });
+        }
     }
-    Ok(())
+    Ok(begin.damaged)
+}
+
+/// Where the window begins.
+struct WindowBegin {
+    /// Commit sequence of its oldest game.
+    sequence: i64,
+    /// Positions of its games.
+    positions: u64,
+    /// Damaged games from there on.
+    damaged: Vec<DamagedGame>,
+}
+
+fn window_begin(connection: &Connection, capacity: u64) -> Result<WindowBegin, StoreError> {
+    let sql = format!(
+        "SELECT games.sequence, positions, record, hash, lease, game_index FROM {WITH_HASH} \
+         WHERE kind = 'self-play' AND purged_ms IS NULL ORDER BY games.sequence DESC"
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([])?;
+    let mut begin = WindowBegin {
+        sequence: i64::MAX,
+        positions: 0,
+        damaged: Vec::new(),
+    };
+    while begin.positions < capacity {
+        let Some(row) = rows.next()? else { break };
+        begin.sequence = row.get(0)?;
+        let hash = row.get_ref(3)?.as_blob_or_null()?;
+        if is_sound(row.get_ref(2)?.as_bytes()?, hash) {
+            begin.positions += row.get::<_, u64>(1)?;
+        } else {
+            let game = damaged_game(row.get(0)?, row.get_ref(4)?.as_bytes()?, row.get(5)?);
+            begin.damaged.push(game);
+        }
+    }
+    Ok(begin)
+}
+
+/// The name of a damaged game.
+pub fn damaged_game(sequence: u64, lease: &[u8], game_index: u32) -> DamagedGame {
+    DamagedGame {
+        sequence,
+        lease: lease.iter().map(|byte| format!("{byte:02x}")).collect(),
+        game_index,
+    }
 }
 
 /// Flags an actor's self-play games stored at `since_ms` or later as purged; returns how many games and positions.

@@ -1,8 +1,11 @@
 //! The coordinator over its real wire: a server on a loopback port, real clients, records of random games.
 
+mod database;
+mod disk;
 mod gates;
 mod models;
 mod records;
+mod retention;
 mod rig;
 mod runs;
 mod window;

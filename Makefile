@@ -10,7 +10,7 @@ BINARIES := -p tengen -p tengen-actor -p tengen-coordinator -p tengen-learner
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build release run test test-core check
+.PHONY: help setup build release run test test-core check bench
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,3 +54,6 @@ check: setup ## format, clippy, docs, architecture, scripts, licences: warnings 
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 	$(CARGO) test --locked --quiet -p tengen-system-tests --test architecture --test docs
 	@scripts/check-extras
+
+bench: setup ## measure the data path (dev profile; figures are kept in docs/benchmarks.md)
+	$(CARGO) run --locked -p tengen-coordinator --example ingest

@@ -63,3 +63,6 @@ check: setup ## format, clippy, docs, architecture, scripts, licences: warnings 
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 	$(CARGO) test --locked --quiet -p tengen-system-tests --test architecture --test docs
 	@scripts/check-extras
+
+bench: setup ## measure the data path (dev profile; figures are kept in docs/benchmarks.md)
+	$(CARGO) run --locked -p tengen-coordinator --example ingest

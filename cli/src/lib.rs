@@ -5,6 +5,7 @@
 mod actors;
 mod at_rest;
 mod client;
+mod db;
 mod duel;
 mod models;
 mod programs;
@@ -43,6 +44,8 @@ enum Command {
     /// List, suspend and resume actors, and take their games out of the window
     #[command(subcommand)]
     Actors(actors::ActorsCommand),
+    /// Check, copy or compact a run's data folder
+    Db(db::DbArgs),
     /// Succeed when the coordinator serves, fail otherwise
     Health(client::CoordinatorArgs),
     /// Print versions
@@ -69,6 +72,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Duel(args) => duel::run(args).await,
             Command::Token(command) => token::run(command).await,
             Command::Actors(command) => actors::run(command).await,
+            Command::Db(args) => db::run(&args),
             Command::Health(args) => health(&args).await,
             Command::Version => version(),
         }

@@ -4,7 +4,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use clap::Args;
-use tengen_proto::v1::{Gate, GateState, GetStatusRequest, RunStatus};
+use indicatif::HumanBytes;
+use tengen_proto::v1::{DiskStatus, Gate, GateState, GetStatusRequest, RunStatus};
 
 use crate::client::{CoordinatorArgs, explain};
 use crate::models::short_id;
@@ -47,6 +48,18 @@ fn page(status: &RunStatus) -> String {
     ];
     if !status.access.is_empty() {
         lines.push(("access", status.access.clone()));
+    }
+    if let Some(disk) = &status.disk {
+        lines.push(("disk", self::disk(disk)));
+    }
+    if status.damaged_games > 0 {
+        lines.push((
+            "damaged",
+            format!(
+                "{} stored games are left out of the window; see `tengen db check`",
+                status.damaged_games
+            ),
+        ));
     }
     if !status.rejected.is_empty() {
         lines.push(("rejected", counts(&status.rejected)));
@@ -152,6 +165,25 @@ pub(crate) fn rates(status: &RunStatus) -> String {
     )
 }
 
+fn disk(disk: &DiskStatus) -> String {
+    let bytes = |bytes: u64| HumanBytes(bytes).to_string();
+    let mut text = format!("{} in use, {} free", bytes(disk.data_bytes), bytes(disk.free_bytes));
+    if let Some(rate) = disk.bytes_per_hour {
+        let sign = if rate < 0.0 { "-" } else { "+" };
+        let _ = write!(text, ", {sign}{} an hour", bytes(rate.abs() as u64));
+    }
+    if let Some(hours) = disk.hours_left {
+        let _ = match hours {
+            0.0..48.0 => write!(text, ", room for {hours:.1} hours"),
+            _ => write!(text, ", room for {:.0} days", hours / 24.0),
+        };
+    }
+    if !disk.refusing.is_empty() {
+        text.push_str("; REFUSING NEW GAMES");
+    }
+    text
+}
+
 fn counts(by_name: &std::collections::HashMap<String, u64>) -> String {
     let mut entries: Vec<_> = by_name.iter().collect();
     entries.sort();
@@ -186,6 +218,14 @@ mod tests {
                 ..Gate::default()
             }),
             rejected: [("illegal-action".to_owned(), 2)].into(),
+            disk: Some(DiskStatus {
+                data_bytes: 3 << 20,
+                free_bytes: 5 << 30,
+                bytes_per_hour: Some(1024.0 * 1024.0),
+                hours_left: Some(100.0),
+                ..DiskStatus::default()
+            }),
+            damaged_games: 3,
             ..RunStatus::default()
         };
         let page = page(&status);
@@ -194,6 +234,8 @@ mod tests {
             "3 of 30 pairs",
             "illegal-action 2",
             "not seen yet",
+            "3.00 MiB in use, 5.00 GiB free, +1.00 MiB an hour, room for 4 days",
+            "3 stored games are left out",
         ] {
             assert!(page.contains(part), "{part:?} in\n{page}");
         }

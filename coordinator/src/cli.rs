@@ -11,6 +11,7 @@ use tengen_service::run_config::RunConfig;
 use tengen_service::{shutdown, telemetry};
 
 use crate::config::Config;
+use crate::db::{self, DbCommand};
 use crate::init::init;
 use crate::read_only::{ReadOnly, ReadOnlyOptions};
 use crate::server::{Coordinator, Options};
@@ -54,6 +55,9 @@ pub struct Cli {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Command {
+    /// Check, copy or compact a data folder
+    #[command(subcommand)]
+    Db(DbCommand),
     /// Make the first tokens of a run: one file for each role, which nobody but their owner may read
     Init(InitArgs),
 }
@@ -70,8 +74,14 @@ struct InitArgs {
 
 /// Runs the process until it is told to stop, or does what its subcommand says.
 pub fn run(cli: Cli) -> anyhow::Result<()> {
-    match &cli.command {
-        Some(Command::Init(args)) => first_tokens(args),
+    match cli.command {
+        Some(Command::Init(args)) => first_tokens(&args),
+        Some(Command::Db(command)) => {
+            // What a command has to say it prints; the log is for what goes wrong beside it.
+            let log = &cli.process.log.log;
+            telemetry::init(if log == "info" { "warn" } else { log }, "coordinator")?;
+            db::run(command)
+        }
         None => serve(cli),
     }
 }

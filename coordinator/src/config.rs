@@ -8,8 +8,10 @@ use tengen_service::process_config;
 use tengen_service::run_config::ConfigError;
 
 use crate::access::{Limits, TlsConfig};
+use crate::disk::DiskConfig;
 use crate::failpoint::DieAt;
 use crate::replay_config::ReplayStore;
+use crate::retention::RetentionConfig;
 
 /// The coordinator's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +38,10 @@ pub struct Config {
     /// File with the certificates (PEM) of the CA that signed the Redis server's; without it the system's are taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replay_ca_file: Option<PathBuf>,
+    /// The disk under the data folder.
+    pub disk: DiskConfig,
+    /// What may be forgotten.
+    pub retention: RetentionConfig,
 }
 
 impl Default for Config {
@@ -50,6 +56,8 @@ impl Default for Config {
             replay: ReplayStore::default(),
             replay_password_file: None,
             replay_ca_file: None,
+            disk: DiskConfig::default(),
+            retention: RetentionConfig::default(),
         }
     }
 }
@@ -60,10 +68,45 @@ impl Config {
         let config: Config = process_config::load("coordinator", file)?;
         let mut faults = config.limits.faults();
         faults.extend(config.tls.faults());
+        faults.extend(config.disk.faults());
+        faults.extend(config.retention.faults());
         if faults.is_empty() {
             return Ok(config);
         }
         let origin = file.map_or_else(|| "environment".to_owned(), |path| path.display().to_string());
         Err(ConfigError::Faults { origin, faults })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tengen_service::files::write_atomic;
+
+    use super::*;
+
+    #[test]
+    fn every_fault_of_a_section_is_named_with_its_key_and_value() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("coordinator.toml");
+        let load = |text: &str| {
+            write_atomic(&file, text.as_bytes()).unwrap();
+            Config::load(Some(&file)).map_err(|error| error.to_string())
+        };
+        let good = load("[disk]\ndata_bytes_max = 100000000\n[retention]\nkeep_games = 5000\n").unwrap();
+        assert_eq!(
+            (good.disk.data_bytes_max, good.retention.keep_games),
+            (100_000_000, 5_000)
+        );
+        assert_eq!(good.disk.free_bytes_min, DiskConfig::default().free_bytes_min);
+        let refused = load("[disk]\ndata_bytes_max = 7\n[retention]\nkeep_every = 3\n").unwrap_err();
+        for part in [
+            "disk.data_bytes_max = 7",
+            "retention.keep_every = 3",
+            "coordinator.toml",
+        ] {
+            assert!(refused.contains(part), "{part:?} in {refused}");
+        }
+        let refused = load("[disk]\nfree_bytes = 7\n").unwrap_err();
+        assert!(refused.contains("free_bytes"), "{refused}");
     }
 }

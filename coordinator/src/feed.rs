@@ -5,6 +5,7 @@
 //! waits in memory, and catching up after any outage is the same work as following. A window that was wiped or is
 //! somebody else's is rebuilt from the database under a new epoch.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +20,7 @@ use crate::run::request::Request;
 use crate::run::{Handle, Unavailable};
 use crate::store::progress::{self, Progress};
 use crate::store::{Readers, StoreError, games};
-use crate::window::{WindowStanding, capacity};
+use crate::window::{WindowStanding, capacity, left_out};
 
 /// Games of one batch, and bytes of their records unless a single one is larger.
 const BATCH: (usize, usize) = (512, 2 << 20);
@@ -47,6 +48,8 @@ struct FeedState {
     appended_games: u64,
     fill: Fill,
     trouble: String,
+    /// Games that were found damaged when it was built last, and left out.
+    damaged: BTreeSet<u64>,
     /// Whether the stored games changed behind what Redis holds, so that it must begin anew.
     stale: bool,
 }
@@ -70,6 +73,7 @@ impl Feed {
                     capacity: capacity(progress)?.get(),
                 },
                 trouble: "it is not open yet".to_owned(),
+                damaged: BTreeSet::new(),
                 stale: false,
             }),
         })
@@ -94,12 +98,18 @@ impl Feed {
         self.newest.send_modify(|_| {});
     }
 
+    /// Commit sequences of games that were found damaged when the window was built.
+    pub(crate) fn damaged(&self) -> BTreeSet<u64> {
+        self.lock().damaged.clone()
+    }
+
     pub(crate) fn standing(&self) -> WindowStanding {
         let state = self.lock();
         WindowStanding {
             store: "redis",
             fill: state.fill,
             lag_games: state.announced_games.saturating_sub(state.appended_games),
+            damaged_games: state.damaged.len() as u64,
             trouble: state.trouble.clone(),
         }
     }
@@ -239,12 +249,14 @@ impl Feeder {
         self.feed.lock().trouble = "it is being rebuilt".to_owned();
         let above = found.map_or(0, |found| found.epoch);
         let epoch = self.run.ask(|reply| Request::NewWindowEpoch { above, reply }).await?;
-        let (capacity, mut after) = self
+        let (capacity, begin) = self
             .read(|connection| {
                 let capacity = progress::load(connection)?.window_capacity;
-                Ok((capacity, games::before_window(connection, capacity)?))
+                Ok((capacity, games::window_begin(connection, capacity)?))
             })
             .await?;
+        self.feed.lock().damaged = left_out(&begin.damaged);
+        let mut after = begin.before;
         let mut built = Standing {
             epoch,
             capacity,

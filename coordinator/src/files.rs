@@ -44,7 +44,24 @@ impl ModelFiles {
 
     /// Removes the file of a network that was not taken.
     pub(crate) fn remove(&self, id: ModelId) -> io::Result<()> {
-        std::fs::remove_file(self.folder.join(ModelFiles::name(id)))
+        self.remove_named(&ModelFiles::name(id))
+    }
+
+    /// Removes a file by its name.
+    pub(crate) fn remove_named(&self, file_name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.folder.join(file_name))
+    }
+
+    /// The names of all files, but for those that are being written.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let entries = std::fs::read_dir(&self.folder)?;
+        let mut names: Vec<String> = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| !name.starts_with('.'))
+            .collect();
+        names.sort();
+        Ok(names)
     }
 
     /// Whether the file of a network holds what its name says. Blocks.

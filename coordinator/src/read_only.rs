@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::files::ModelFiles;
 use crate::server::{CoordinatorError, bind, limited, reflected, set_health};
 use crate::services::{model_service, run_service};
-use crate::store::{FILE_NAME, Readers};
+use crate::store::{FILE_NAME, Readers, expect_current};
 
 /// Services of a run that is only read.
 const SERVICES: [&str; 2] = ["tengen.v1.ModelService", "tengen.v1.RunService"];
@@ -90,7 +90,10 @@ fn take_up(data: &Path) -> Result<Still, CoordinatorError> {
     if !data.join(FILE_NAME).exists() {
         return Err(no_run());
     }
-    let still = Readers::new(data).with(|connection| read_still(connection, data))?;
+    let still = Readers::new(data).with(|connection| {
+        expect_current(connection, &data.join(FILE_NAME))?;
+        read_still(connection, data)
+    })?;
     still.ok_or_else(no_run)
 }
 

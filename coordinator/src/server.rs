@@ -19,12 +19,14 @@ use tower_layer::{Identity, Stack};
 use crate::access::{self, Access, AccessLayer, Incoming, Limits, Listening, TlsError, TokenId, listen, seconds};
 use crate::clock::unix_ms;
 use crate::config::Config;
+use crate::disk::file_system::{self, FileSystemError};
+use crate::disk::{Gauge, GaugeThread};
 use crate::facts::RunFacts;
 use crate::failpoint::Failpoints;
 use crate::feed::{Feeder, await_server};
 use crate::files::ModelFiles;
 use crate::replay_config::ReplayConfigError;
-use crate::run::{self, Handle, OwnerError, OwnerThread};
+use crate::run::{self, Handle, OwnerError, OwnerThread, Surroundings};
 use crate::services::{Shared, model_service, run_service};
 use crate::setup::{SetupError, open_run};
 use crate::store::actors::{self, ActorRow};
@@ -86,6 +88,12 @@ pub enum CoordinatorError {
         #[source]
         source: std::io::Error,
     },
+    /// The folder lies on a file system that no database should be on.
+    #[error(transparent)]
+    FileSystem(#[from] FileSystemError),
+    /// The disk cannot be watched.
+    #[error("failed to watch the disk of the data folder: {0}")]
+    Disk(#[source] std::io::Error),
     /// Somebody else has the folder.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -149,16 +157,17 @@ impl Coordinator {
             await_server(options).await?;
         }
         let (folder, wanted, fail, options) = (data.clone(), config.clone(), failpoints.clone(), redis.clone());
-        let taken = tokio::task::spawn_blocking(move || {
-            let taken = take_up(run, &folder, leases, &fail, options.as_ref())?;
+        let prepared = tokio::task::spawn_blocking(move || {
+            let taken = take_up(run, &folder, &wanted, leases, fail, options)?;
             let access = Readers::new(&folder).with(|connection| admission(connection, &wanted))?;
             Ok::<_, CoordinatorError>((taken, access))
         });
-        let ((lock, run, owner, fence), access) = taken.await??;
+        let (taken, access) = prepared.await??;
         let Listening { addr, incoming } = bind(config.listen, tls, &config.limits).await?;
         tell(&access, &config, addr);
         let (readers, files) = (Readers::new(&data), ModelFiles::new(&data));
-        let shared = Shared::new(run, readers, files, Arc::new(access), stop, failpoints);
+        let (access, disk) = (Arc::new(access), taken.disk);
+        let shared = Shared::new(taken.run, readers, files, access, disk, stop, failpoints);
         let router = build(&shared, config.reflection)?;
         if let Some(path) = addr_file {
             let text = format!("{addr}\n");
@@ -166,8 +175,8 @@ impl Coordinator {
         }
         let access = shared.archive.access.in_words();
         tracing::info!(%addr, access, run = %shared.run.facts().id, data = %data.display(), "serving");
-        let feeder = redis.and_then(|options| feed(&shared, options, fence));
-        let task = tokio::spawn(serve(shared, router, incoming, owner, feeder, lock));
+        let feeder = redis.and_then(|options| feed(&shared, options, taken.fence));
+        let task = tokio::spawn(serve(shared, router, incoming, taken.owner, feeder, taken.held));
         Ok(Coordinator { addr, task })
     }
 
@@ -212,19 +221,45 @@ fn tell(access: &Access, config: &Config, addr: SocketAddr) {
     }
 }
 
-/// Locks the folder and brings the run up; the number is the fence of this start. Blocks.
+/// A data folder that was taken up.
+struct TakenUp {
+    run: Handle,
+    owner: OwnerThread,
+    disk: Gauge,
+    /// Fences the window in Redis against the coordinators before this one.
+    fence: u64,
+    held: (GaugeThread, FolderLock),
+}
+
+/// Locks the folder and brings the run up. Blocks.
 fn take_up(
-    config: RunConfig,
+    run: RunConfig,
     data: &std::path::Path,
+    config: &Config,
     leases: LeaseRules,
-    failpoints: &Failpoints,
-    redis: Option<&RedisOptions>,
-) -> Result<(FolderLock, Handle, OwnerThread, u64), CoordinatorError> {
+    failpoints: Failpoints,
+    redis: Option<RedisOptions>,
+) -> Result<TakenUp, CoordinatorError> {
+    let found = file_system::look(data)?;
+    file_system::admit(data, found, config.disk.allow_network_file_system)?;
     let lock = lock_folder(data, "coordinator")?;
-    let (connection, facts): (_, RunFacts) = open_run(data, config, unix_ms())?;
+    let (connection, facts): (_, RunFacts) = open_run(data, run, unix_ms())?;
     let fence = window_fence::next(&connection, facts.created_ms).map_err(SetupError::from)?;
-    let (handle, owner) = run::spawn(connection, data, Arc::new(facts), leases, failpoints.clone(), redis)?;
-    Ok((lock, handle, owner, fence))
+    let (disk, watching) = Gauge::start(data, config.disk.clone()).map_err(CoordinatorError::Disk)?;
+    let surroundings = Surroundings {
+        disk: disk.clone(),
+        retention: config.retention,
+        redis,
+        failpoints,
+    };
+    let (run, owner) = run::spawn(connection, data, Arc::new(facts), leases, surroundings)?;
+    Ok(TakenUp {
+        run,
+        owner,
+        disk,
+        fence,
+        held: (watching, lock),
+    })
 }
 
 /// Begins to feed the window in Redis.
@@ -322,7 +357,7 @@ async fn serve(
     incoming: Incoming,
     owner: OwnerThread,
     feeder: Option<JoinHandle<()>>,
-    lock: FolderLock,
+    held: (GaugeThread, FolderLock),
 ) -> Result<(), CoordinatorError> {
     let stop = shared.archive.stop.clone();
     let run = shared.run.clone();
@@ -350,7 +385,7 @@ async fn serve(
     // Every other handle is gone with the server, or the owner was stopped: it commits what waits and ends.
     drop(run);
     let owned = tokio::task::spawn_blocking(move || owner.join()).await?;
-    drop(lock);
+    drop(held);
     served??;
     owned?;
     fed?;

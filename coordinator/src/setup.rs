@@ -105,6 +105,7 @@ pub(crate) fn open_run(data: &Path, mut config: RunConfig, now_ms: i64) -> Resul
             facts.created_ms = run.created_ms;
             refuse_changes(&connection, data, &run, &facts)?;
             verify_champion(&connection, &files)?;
+            begin_anew_after_restore(&mut connection, now_ms)?;
             facts.settings_revision = apply_settings(&mut connection, &facts, now_ms)?;
         }
     }
@@ -192,6 +193,7 @@ fn random_model(files: &ModelFiles, facts: &RunFacts) -> Result<ModelRow, SetupE
         verdict: "the random network the run begins with".to_owned(),
         settings_revision: facts.settings_revision,
         file_name: ModelFiles::name(id),
+        removed_ms: None,
         probes: Vec::new(),
     })
 }
@@ -246,6 +248,23 @@ fn verify_champion(connection: &Connection, files: &ModelFiles) -> Result<(), Se
         file_name: model.file_name,
         problem,
     })
+}
+
+/// A restored backup goes on with other games under commit sequences that were given before: its window gets an epoch that
+/// no mirror has seen.
+fn begin_anew_after_restore(connection: &mut Connection, now_ms: i64) -> Result<(), SetupError> {
+    let mut standing = progress::load(connection)?;
+    if standing.window_epoch != progress::EPOCH_OF_A_BACKUP {
+        return Ok(());
+    }
+    standing.window_epoch = u64::try_from(now_ms).unwrap_or(0) + 1;
+    let transaction = connection.transaction().map_err(StoreError::from)?;
+    progress::save(&transaction, &standing)?;
+    let detail = format!("{} games", standing.self_play_games + standing.match_games);
+    progress::audit(&transaction, "coordinator", "restore-backup", &detail, now_ms)?;
+    transaction.commit().map_err(StoreError::from)?;
+    tracing::info!(games = %detail, "taken up from a backup");
+    Ok(())
 }
 
 /// Makes a changed configuration a new revision, with an audit row that names every key.

@@ -11,6 +11,7 @@ mod candidates;
 mod games;
 mod owner;
 pub(crate) mod request;
+mod retain;
 mod state;
 mod status;
 mod work;
@@ -24,8 +25,10 @@ use tengen_replay::RedisOptions;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Uptime;
+use crate::disk::Gauge;
 use crate::facts::RunFacts;
 use crate::failpoint::Failpoints;
+use crate::retention::RetentionConfig;
 use crate::window::RunWindow;
 use request::Request;
 
@@ -101,14 +104,26 @@ impl Handle {
     }
 }
 
-/// Starts the owner on its own thread, with the connection that writes. The window is in this Redis server, or in memory.
+/// What a run goes on in: its disk, its window's place, what may be forgotten of it, and where it is to die in a test.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    /// The room on the disk.
+    pub(crate) disk: Gauge,
+    /// What may be forgotten.
+    pub(crate) retention: RetentionConfig,
+    /// The Redis server that holds the window; without one it is in memory.
+    pub(crate) redis: Option<RedisOptions>,
+    /// Where to die.
+    pub(crate) failpoints: Failpoints,
+}
+
+/// Starts the owner on its own thread, with the connection that writes.
 pub(crate) fn spawn(
     connection: rusqlite::Connection,
     data: &Path,
     facts: Arc<RunFacts>,
     leases: LeaseRules,
-    failpoints: Failpoints,
-    redis: Option<&RedisOptions>,
+    surroundings: Surroundings,
 ) -> Result<(Handle, OwnerThread), OwnerError> {
     let (requests, queue) = mpsc::channel(QUEUE_MAX);
     let owner = owner::Owner::load(
@@ -116,9 +131,8 @@ pub(crate) fn spawn(
         data,
         Arc::clone(&facts),
         leases,
+        surroundings,
         Uptime::start(),
-        failpoints,
-        redis,
     )?;
     let (status, champion, window) = owner.outlets();
     let thread = owner.start(queue)?;

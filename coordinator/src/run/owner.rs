@@ -8,17 +8,20 @@ use std::thread::JoinHandle;
 use rusqlite::{Connection, TransactionBehavior};
 use tengen_control::{LeaseRules, RulesError};
 use tengen_proto::v1;
-use tengen_replay::RedisOptions;
 use tokio::sync::{mpsc, watch};
 
+use super::Surroundings;
 use super::request::Request;
+use super::retain::Retainer;
 use super::state::State;
 use crate::clock::{Uptime, unix_ms};
+use crate::disk::Gauge;
 use crate::facts::RunFacts;
 use crate::failpoint::{Failpoint, Failpoints};
 use crate::feed::Feed;
+use crate::files::ModelFiles;
 use crate::store::StoreError;
-use crate::store::checkpoint::{Checkpointer, fold_all, leave_to_thread};
+use crate::store::checkpoint::{Checkpointer, fold_all};
 use crate::window::{CommittedGame, RunWindow};
 
 /// Most requests of one transaction: bounds how long the first one waits for its answer.
@@ -62,6 +65,8 @@ pub(super) struct Outbox {
     /// The window is to be built again from the stored games.
     pub(super) window_anew: bool,
     pub(super) new_champion: Option<v1::Model>,
+    /// Files of networks that retention removes.
+    stale_files: Vec<String>,
 }
 
 impl Outbox {
@@ -85,6 +90,8 @@ pub(super) struct Owner {
     failpoints: Failpoints,
     state: State,
     window: RunWindow,
+    disk: Gauge,
+    retainer: Retainer,
     status: watch::Sender<Arc<v1::RunStatus>>,
     champion: watch::Sender<Arc<v1::Model>>,
 }
@@ -98,23 +105,29 @@ type Outlets = (
 
 impl Owner {
     pub(super) fn load(
-        connection: Connection,
+        mut connection: Connection,
         data: &Path,
         facts: Arc<RunFacts>,
         leases: LeaseRules,
+        surroundings: Surroundings,
         uptime: Uptime,
-        failpoints: Failpoints,
-        redis: Option<&RedisOptions>,
     ) -> Result<Owner, OwnerError> {
-        leave_to_thread(&connection)?;
+        let Surroundings {
+            disk,
+            retention,
+            redis,
+            failpoints,
+        } = surroundings;
         let mut state = State::load(&connection, Arc::clone(&facts), leases, uptime.ms())?;
-        let window = match redis {
+        let window = match &redis {
             None => RunWindow::in_memory(&connection, state.progress())?,
             Some(options) => RunWindow::Redis(Arc::new(Feed::new(options, &connection, state.progress())?)),
         };
         let champion = watch::Sender::new(Arc::new(state.champion_message(&connection)?));
-        let status = watch::Sender::new(Arc::new(state.status(&window.standing(), uptime.ms())));
-        let checkpointer = Checkpointer::start(data).map_err(OwnerError::Thread)?;
+        let retainer = Retainer::new(retention, ModelFiles::new(data), window.clone());
+        retainer.finish_removals(&connection)?;
+        let status = watch::Sender::new(Arc::new(state.status(&window.standing(), &disk, uptime.ms())));
+        let checkpointer = Checkpointer::start(data, &mut connection)?;
         Ok(Owner {
             connection,
             checkpointer,
@@ -124,6 +137,8 @@ impl Owner {
             failpoints,
             state,
             window,
+            disk,
+            retainer,
             status,
             champion,
         })
@@ -156,6 +171,10 @@ impl Owner {
             if last {
                 break;
             }
+            if self.retainer.is_busy() {
+                batch.push(Request::Tick);
+                continue;
+            }
             match queue.blocking_recv() {
                 Some(request) => batch.push(request),
                 None => break,
@@ -184,14 +203,22 @@ impl Owner {
                 if let Some(champion) = outbox.new_champion {
                     self.champion.send_replace(Arc::new(champion));
                 }
-                self.status
-                    .send_replace(Arc::new(self.state.status(&self.window.standing(), self.uptime.ms())));
+                self.status.send_replace(Arc::new(self.state.status(
+                    &self.window.standing(),
+                    &self.disk,
+                    self.uptime.ms(),
+                )));
+                self.retainer.remove_files(&outbox.stale_files);
                 outbox.replies.into_iter().for_each(|reply| reply());
                 Ok(())
             }
             Err(error) => {
                 // The replies are dropped: to whoever asked, nothing was stored. Memory may be ahead of the database.
                 tracing::error!(%error, "a commit failed; the state is read again from the database");
+                if error.is_disk_full() {
+                    self.disk.note_full();
+                }
+                self.retainer.reset();
                 let fresh = State::load(&self.connection, Arc::clone(&self.facts), self.leases, self.uptime.ms())?;
                 self.state.replace_by(fresh);
                 Ok(())
@@ -213,8 +240,13 @@ impl Owner {
             self.state.handle(&transaction, request, now, &mut outbox)?;
         }
         self.state.save(&transaction)?;
+        let capacity = self.state.progress().window_capacity;
+        outbox.stale_files = self.retainer.step(&transaction, capacity, now)?;
         transaction.commit()?;
-        self.checkpointer.note(self.connection.total_changes());
+        // The batch is durable: what goes wrong here must not take it back.
+        if let Err(error) = self.checkpointer.after_commit(&self.connection) {
+            tracing::warn!(%error, "the write-ahead log could not be shortened");
+        }
         Ok(outbox)
     }
 }

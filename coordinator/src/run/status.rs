@@ -6,6 +6,7 @@ use tengen_control::Gate;
 use tengen_proto::v1;
 
 use super::state::State;
+use crate::disk::Gauge;
 use crate::messages;
 use crate::store::gates::GateState;
 use crate::window::WindowStanding;
@@ -69,7 +70,8 @@ impl Rate {
 
 impl State {
     /// The whole status.
-    pub(super) fn status(&mut self, window: &WindowStanding, now_ms: u64) -> v1::RunStatus {
+    pub(super) fn status(&mut self, window: &WindowStanding, disk: &Gauge, now_ms: u64) -> v1::RunStatus {
+        let disk = disk.status();
         let games_per_minute = self.rate.per_minute(now_ms);
         let row = self.control.row();
         let learner = self.live_learner.as_ref().map(|live| v1::LearnerStatus {
@@ -102,7 +104,13 @@ impl State {
             window_store: window.store.to_owned(),
             window_lag_games: window.lag_games,
             rejected: self.rejected.clone().into_iter().collect(),
-            waiting: waiting(&actors, learner.as_ref(), self.steps_holding_self_play(), window),
+            waiting: waiting(
+                &actors,
+                learner.as_ref(),
+                self.steps_holding_self_play(),
+                window,
+                &disk.refusing,
+            ),
             learner,
             games_per_minute,
             evaluations_per_second: actors.iter().map(|actor| actor.evaluations_per_second).sum(),
@@ -111,6 +119,8 @@ impl State {
             candidates_waiting: u32::from(self.control.waiting().is_some()),
             // The process tells it, not the run.
             access: String::new(),
+            disk: Some(disk),
+            damaged_games: window.damaged_games,
         }
     }
 
@@ -167,8 +177,12 @@ fn waiting(
     learner: Option<&v1::LearnerStatus>,
     behind: Option<u64>,
     window: &WindowStanding,
+    refusing: &str,
 ) -> String {
     let mut sentences = Vec::new();
+    if !refusing.is_empty() {
+        sentences.push(refusing.to_owned());
+    }
     if actors.is_empty() {
         sentences.push("no actor is connected".to_owned());
     }

@@ -15,6 +15,8 @@ use crate::store::actors::ActorRow;
 
 /// How often actors report, milliseconds.
 const REPORT_INTERVAL_MS: u32 = 2_000;
+/// When an actor asks for work again while the disk has no room, milliseconds.
+const NO_ROOM_WAIT_MS: u32 = 5_000;
 /// Leases that one report may name.
 const LEASES_MAX: usize = 4_096;
 /// Longest text an actor may send about itself, bytes.
@@ -82,6 +84,15 @@ impl ActorService for ActorApi {
             ..
         } = request.into_inner();
         self.0.archive.access.speaks_for(&caller, &actor)?;
+        if let Err(no_room) = self.0.disk.check() {
+            // Games that could not be stored are not worth playing.
+            let wait = v1::Wait {
+                reason: no_room.to_string(),
+                retry_after_ms: NO_ROOM_WAIT_MS,
+            };
+            let work = Some(v1::get_work_response::Work::Wait(wait));
+            return Ok(Response::new(v1::GetWorkResponse { work }));
+        }
         let handout = self
             .0
             .run

@@ -8,12 +8,15 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use crate::access::OtherToken;
+use crate::disk::NoRoom;
 use crate::run::{ActorRefused, Fenced, PublishRefused, Unavailable};
 
 /// Whose reasons these are.
 const DOMAIN: &str = "tengen";
 /// When a refusal that passes is worth another try.
 const RETRY: Duration = Duration::from_secs(1);
+/// When it is worth another try once the disk had no room.
+const RETRY_ROOM: Duration = Duration::from_secs(10);
 
 /// A refusal with a stable reason.
 pub(crate) fn refusal(code: Code, reason: &str, message: impl Display) -> Status {
@@ -59,9 +62,19 @@ pub(crate) fn draining() -> Status {
 }
 
 fn retry_later(reason: &str, message: impl Display) -> Status {
-    let mut details = ErrorDetails::with_retry_info(Some(RETRY));
+    retry_after(Code::Unavailable, reason, message, RETRY)
+}
+
+fn retry_after(code: Code, reason: &str, message: impl Display, after: Duration) -> Status {
+    let mut details = ErrorDetails::with_retry_info(Some(after));
     details.set_error_info(reason, DOMAIN, HashMap::new());
-    Status::with_error_details(Code::Unavailable, message.to_string(), details)
+    Status::with_error_details(code, message.to_string(), details)
+}
+
+impl From<NoRoom> for Status {
+    fn from(error: NoRoom) -> Status {
+        retry_after(Code::ResourceExhausted, "NO_ROOM", error, RETRY_ROOM)
+    }
 }
 
 impl From<Unavailable> for Status {

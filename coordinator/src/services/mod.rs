@@ -26,6 +26,7 @@ use tonic::Status;
 
 use crate::access::Access;
 use crate::archive::Archive;
+use crate::disk::Gauge;
 use crate::failpoint::Failpoints;
 use crate::files::ModelFiles;
 use crate::run::Handle;
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) run: Handle,
     pub(crate) archive: Archive,
     pub(crate) leases: Arc<LeaseBook>,
+    /// The room on the disk.
+    pub(crate) disk: Gauge,
     /// Bounds the record checks that run at once: they keep a core busy.
     pub(crate) checks: Arc<Semaphore>,
     pub(crate) failpoints: Failpoints,
@@ -52,6 +55,7 @@ impl Shared {
         readers: Readers,
         files: ModelFiles,
         access: Arc<Access>,
+        disk: Gauge,
         stop: CancellationToken,
         failpoints: Failpoints,
     ) -> Shared {
@@ -70,6 +74,7 @@ impl Shared {
             run,
             archive,
             leases,
+            disk,
             checks: Arc::new(Semaphore::new(cores + CHECKS_SPARE)),
             failpoints,
         }

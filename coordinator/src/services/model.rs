@@ -94,6 +94,10 @@ impl ModelService for ModelApi {
         let row = self.archive.read(move |connection| models::get(connection, id)).await?;
         let row =
             row.ok_or_else(|| errors::refusal(Code::NotFound, "NO_SUCH_MODEL", format!("there is no model {id}")))?;
+        if row.removed_ms.is_some() {
+            let message = format!("the file of model {id} was removed by the run's retention; its description stays");
+            return Err(errors::refusal(Code::NotFound, "MODEL_REMOVED", message));
+        }
         if offset > row.size_bytes {
             let message = format!(
                 "offset {offset} is beyond the end, the file has {} bytes",

@@ -7,10 +7,12 @@ use tengen_network::{Metadata, read_metadata};
 use tengen_proto::v1;
 use tengen_proto::v1::publish_model_request::Part;
 use tengen_records::ModelId;
+use tengen_service::files::WriteError;
 use tonic::{Status, Streaming};
 
 use super::{Shared, blocking, errors};
 use crate::clock::unix_ms;
+use crate::disk::{Gauge, NoRoom};
 use crate::facts::RunFacts;
 use crate::files::{MODEL_BYTES_MAX, ModelFiles};
 use crate::messages;
@@ -22,6 +24,7 @@ const PROBES_MAX: usize = 64;
 
 /// Takes a publication.
 pub(super) async fn take(shared: &Shared, mut parts: Streaming<v1::PublishModelRequest>) -> Result<v1::Model, Status> {
+    shared.disk.check()?;
     let header = match parts.message().await?.and_then(|first| first.part) {
         Some(Part::Header(header)) => header,
         _ => return Err(errors::bad_field("part", "a publication begins with its header")),
@@ -32,10 +35,12 @@ pub(super) async fn take(shared: &Shared, mut parts: Streaming<v1::PublishModelR
         .ok_or_else(|| errors::bad_field("header.model", "it is missing"))?;
     let bytes = gather(&mut parts, model.size_bytes).await?;
     let facts = std::sync::Arc::clone(shared.run.facts());
-    let files = shared.archive.files.clone();
+    let (files, disk) = (shared.archive.files.clone(), shared.disk.clone());
     let (row, files) = blocking(move || {
         let row = examine(&facts, &model, &bytes)?;
-        files.write(row.id, &bytes).map_err(|error| errors::internal(&error))?;
+        files
+            .write(row.id, &bytes)
+            .map_err(|error| not_written(&disk, &error))?;
         Ok::<_, Status>((row, files))
     })
     .await??;
@@ -61,6 +66,16 @@ pub(super) async fn take(shared: &Shared, mut parts: Streaming<v1::PublishModelR
             Err(refused.into())
         }
     }
+}
+
+/// What to say when a network's file could not be written: a full disk is no fault of ours, and it passes.
+fn not_written(disk: &Gauge, error: &WriteError) -> Status {
+    if error.source.kind() != std::io::ErrorKind::StorageFull {
+        return errors::internal(error);
+    }
+    tracing::error!(%error, "a network was refused");
+    disk.note_full();
+    NoRoom::Full.into()
 }
 
 /// Collects exactly the announced number of bytes.
@@ -157,6 +172,7 @@ fn row(
         verdict: String::new(),
         settings_revision: facts.settings_revision,
         file_name: ModelFiles::name(id),
+        removed_ms: None,
         probes: v1::Model {
             probes: model.probes.clone(),
             ..v1::Model::default()

@@ -77,6 +77,13 @@ async fn judge(
     caller.take_game()?;
     shared.failpoints.pass(Failpoint::Received);
     let id = peek_id(&game.record);
+    if let Err(no_room) = shared.disk.check() {
+        // Not even looked at: a refusal would be written down, too.
+        return Ok(v1::SubmitGameResponse {
+            detail: no_room.to_string(),
+            ..answer(id, v1::Verdict::Retry)
+        });
+    }
     let examined = {
         let Ok(_permit) = shared.checks.acquire().await else {
             return Err(errors::draining());

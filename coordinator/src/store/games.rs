@@ -1,6 +1,7 @@
 //! Games: stored, in conflict, or refused.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tengen_games::Outcome;
@@ -147,47 +148,101 @@ pub struct WindowRow {
     pub record: Vec<u8>,
 }
 
+/// A stored game whose bytes are not the ones that were stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DamagedGame {
+    /// Commit sequence.
+    pub sequence: u64,
+    /// Its lease, in hexadecimal digits.
+    pub lease: String,
+    /// Its index within the lease.
+    pub game_index: u32,
+}
+
+impl fmt::Display for DamagedGame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "game {} (lease {}, index {})",
+            self.sequence, self.lease, self.game_index
+        )
+    }
+}
+
+/// Whether a record's bytes are the ones whose hash was noted when they were stored. A missing hash is no proof.
+pub fn is_sound(record: &[u8], hash: Option<&[u8]>) -> bool {
+    hash == Some(blake3::hash(record).as_bytes())
+}
+
+const WITH_HASH: &str = "games LEFT JOIN game_ids USING (lease, game_index)";
+
 /// Games that the window may hold.
 const OF_WINDOW: &str = "kind = 'self-play' AND purged_ms IS NULL";
 
-/// Hands the newest self-play games that together hold at least `capacity` positions to `take`, oldest first; purged games
-/// are left out. The newest game's total is `positions_committed`, whatever was purged: totals never go back.
+/// Hands the newest self-play games that together hold at least `capacity` positions to `take`, oldest first. Purged games
+/// are left out, and damaged ones, which are returned. The newest game's total is `positions_committed`, whatever was left
+/// out: totals never go back.
 pub fn for_window(
     connection: &Connection,
     capacity: u64,
     positions_committed: u64,
     mut take: impl FnMut(WindowRow),
-) -> Result<(), StoreError> {
-    let before = before_window(connection, capacity)?;
-    let sql = format!("SELECT coalesce(sum(positions), 0) FROM games WHERE {OF_WINDOW} AND sequence > ?1");
-    let held: u64 = connection.query_row(&sql, [before], |row| row.get(0))?;
+) -> Result<Vec<DamagedGame>, StoreError> {
+    let begin = window_begin(connection, capacity)?;
     let mut positions_total = positions_committed
-        .checked_sub(held)
+        .checked_sub(begin.positions)
         .ok_or_else(|| StoreError::corrupt("count of positions", positions_committed))?;
-    visit_window(connection, before, |row| {
+    visit_window(connection, begin.before, |row| {
         positions_total += u64::from(row.positions);
         take(WindowRow { positions_total, ..row });
         Visit::GoOn
-    })
+    })?;
+    Ok(begin.damaged)
 }
 
-/// The commit sequence after which the newest self-play games together hold at least `capacity` positions.
-pub fn before_window(connection: &Connection, capacity: u64) -> Result<u64, StoreError> {
-    let sql = format!("SELECT sequence, positions FROM games WHERE {OF_WINDOW} ORDER BY sequence DESC");
+/// Where the window begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowBegin {
+    /// The commit sequence before its oldest game; 0 when all games together do not fill it.
+    pub before: u64,
+    /// Positions of its games.
+    pub positions: u64,
+    /// Damaged games from there on.
+    pub damaged: Vec<DamagedGame>,
+}
+
+/// Where the newest sound games begin that together hold at least `capacity` positions.
+pub fn window_begin(connection: &Connection, capacity: u64) -> Result<WindowBegin, StoreError> {
+    let sql = format!(
+        "SELECT games.sequence, positions, record, hash, lease, game_index FROM {WITH_HASH} \
+         WHERE {OF_WINDOW} ORDER BY games.sequence DESC"
+    );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([])?;
-    let (mut from, mut positions) = (1u64, 0);
-    while positions < capacity {
-        // All games together do not hold as many.
-        let Some(row) = rows.next()? else { return Ok(0) };
-        from = row.get(0)?;
-        positions += row.get::<_, u64>(1)?;
+    let mut begin = WindowBegin {
+        before: 0,
+        positions: 0,
+        damaged: Vec::new(),
+    };
+    while begin.positions < capacity {
+        let Some(row) = rows.next()? else {
+            return Ok(WindowBegin { before: 0, ..begin });
+        };
+        let sequence: u64 = row.get(0)?;
+        begin.before = sequence - 1;
+        let hash = row.get_ref(3)?.as_blob_or_null()?;
+        if is_sound(row.get_ref(2)?.as_bytes()?, hash) {
+            begin.positions += row.get::<_, u64>(1)?;
+        } else {
+            let game = damaged_game(sequence, row.get_ref(4)?.as_bytes()?, row.get(5)?);
+            begin.damaged.push(game);
+        }
     }
-    Ok(from - 1)
+    Ok(begin)
 }
 
-/// The next self-play games after a commit sequence, at most so many and so many bytes of them, but at least one if there
-/// is one.
+/// The next sound games of the window after a commit sequence, at most so many and so many bytes of them, but at least one
+/// if there is one.
 pub fn window_page(
     connection: &Connection,
     after: u64,
@@ -215,30 +270,43 @@ enum Visit {
     Enough,
 }
 
-/// Hands the self-play games after a commit sequence to `visit` in order, until it has enough.
+/// Hands the sound games of the window after a commit sequence to `visit` in order, until it has enough.
 fn visit_window(
     connection: &Connection,
     after: u64,
     mut visit: impl FnMut(WindowRow) -> Visit,
 ) -> Result<(), StoreError> {
     let sql = format!(
-        "SELECT sequence, positions, positions_total, record FROM games \
-         WHERE {OF_WINDOW} AND sequence > ?1 ORDER BY sequence"
+        "SELECT games.sequence, positions, positions_total, record, hash FROM {WITH_HASH} \
+         WHERE {OF_WINDOW} AND games.sequence > ?1 ORDER BY games.sequence"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([after])?;
     while let Some(row) = rows.next()? {
+        let record: Vec<u8> = row.get(3)?;
+        if !is_sound(&record, row.get_ref(4)?.as_blob_or_null()?) {
+            continue;
+        }
         let visited = visit(WindowRow {
             sequence: row.get(0)?,
             positions: row.get(1)?,
             positions_total: row.get(2)?,
-            record: row.get(3)?,
+            record,
         });
         if matches!(visited, Visit::Enough) {
             break;
         }
     }
     Ok(())
+}
+
+/// The name of a damaged game.
+pub fn damaged_game(sequence: u64, lease: &[u8], game_index: u32) -> DamagedGame {
+    DamagedGame {
+        sequence,
+        lease: lease.iter().map(|byte| format!("{byte:02x}")).collect(),
+        game_index,
+    }
 }
 
 /// Flags an actor's self-play games stored at `since_ms` or later as purged; returns how many games and positions.

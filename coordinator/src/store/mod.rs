@@ -11,7 +11,9 @@ pub mod leases;
 pub mod models;
 pub mod progress;
 pub mod readers;
+pub mod retention;
 mod schema;
+pub mod snapshot;
 pub mod tokens;
 pub mod window_fence;
 
@@ -19,15 +21,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::Connection;
+use rusqlite::types::FromSqlError;
 
 pub use readers::Readers;
-pub use schema::VERSION;
+pub use schema::{BACKUPS, VERSION, backup_path, expect_current, version};
 
 /// Name of the database file within the data folder.
 pub const FILE_NAME: &str = "tengen.db";
 
 /// How long a connection waits for another before it gives up. Only a person's own SQLite client can make us wait.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The database could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +39,10 @@ pub enum StoreError {
     #[error("the database failed: {0}")]
     Sqlite(#[from] rusqlite::Error),
     /// Written by a later build.
-    #[error("{path} has schema version {found}, this build knows up to {known}: use the build that wrote it", path = path.display())]
+    #[error(
+        "{path} has schema version {found}, this build knows up to {known}: use the build that wrote it, or go back to a backup of yours or to a copy in \
+         backups/ (docs/data.md)", path = path.display()
+    )]
     TooNew {
         /// The file.
         path: PathBuf,
@@ -44,6 +50,20 @@ pub enum StoreError {
         found: u32,
         /// Ours.
         known: u32,
+    },
+    /// Written by an earlier build and not brought up to date since.
+    #[error(
+        "{path} has schema version {found} and this build reads version {wanted}: start the coordinator on it once, which \
+         migrates it and keeps a copy, or use the build that wrote it",
+        path = path.display()
+    )]
+    TooOld {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// Ours.
+        wanted: u32,
     },
     /// A row does not hold what it should.
     #[error("the database holds an impossible {what}: {detail}")]
@@ -53,6 +73,17 @@ pub enum StoreError {
         /// What is wrong with it.
         detail: String,
     },
+    /// A copy could not be made.
+    #[error("failed to copy the database to {path}: {reason}; nothing was changed", path = path.display())]
+    Copy {
+        /// The copy.
+        path: PathBuf,
+        /// What went wrong.
+        reason: String,
+    },
+    /// A thread could not be started.
+    #[error("failed to start a thread of the database: {0}")]
+    Thread(#[source] std::io::Error),
     /// The durable mode could not be switched on.
     #[error("{path} is in journal mode {mode:?} instead of \"wal\": does its file system lack shared memory?", path = path.display())]
     JournalMode {
@@ -63,7 +94,21 @@ pub enum StoreError {
     },
 }
 
+impl From<FromSqlError> for StoreError {
+    fn from(error: FromSqlError) -> StoreError {
+        StoreError::Sqlite(error.into())
+    }
+}
+
 impl StoreError {
+    /// Whether the disk had no room for it.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        match self {
+            StoreError::Sqlite(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull),
+            _ => false,
+        }
+    }
+
     pub(crate) fn corrupt(what: &'static str, detail: impl ToString) -> StoreError {
         StoreError::Corrupt {
             what,
@@ -84,7 +129,7 @@ pub fn open_writer(folder: &Path) -> Result<Connection, StoreError> {
     // FULL: a commit is on the disk when it returns, also in WAL mode. What was acknowledged survives power loss.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    schema::migrate(&mut connection, &path)?;
+    schema::migrate(&mut connection, folder, &path)?;
     Ok(connection)
 }
 

@@ -77,12 +77,14 @@ pub struct ModelRow {
     pub settings_revision: u32,
     /// Its file within `models/`.
     pub file_name: String,
+    /// When retention removed its file; none while it lies in `models/`.
+    pub removed_ms: Option<i64>,
     /// Its probes, as an encoded `tengen.v1.Model` with nothing else; empty in listings.
     pub probes: Vec<u8>,
 }
 
 const COLUMNS: &str = "number, model, iteration, generation, step, parent, state, created_ms, size_bytes, sha256, \
-                       metadata_json, verdict, settings_revision, file_name";
+                       metadata_json, verdict, settings_revision, file_name, removed_ms";
 
 /// Stores a network.
 pub fn insert(connection: &Connection, model: &ModelRow) -> Result<(), StoreError> {
@@ -226,7 +228,8 @@ fn columns(row: &rusqlite::Row) -> rusqlite::Result<Columns> {
         verdict: row.get(11)?,
         settings_revision: row.get(12)?,
         file_name: row.get(13)?,
-        probes: row.get(14)?,
+        removed_ms: row.get(14)?,
+        probes: row.get(15)?,
     };
     Ok(Columns {
         model,

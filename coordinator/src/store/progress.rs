@@ -6,6 +6,9 @@ use tengen_records::ModelId;
 
 use super::{StoreError, array};
 
+/// What a backup holds as the window's epoch: the start after a restore gives it a fresh one.
+pub const EPOCH_OF_A_BACKUP: u64 = 0;
+
 /// What the run is: written once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {

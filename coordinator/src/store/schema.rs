@@ -1,22 +1,32 @@
 //! The tables, as a list of migrations: a released one is never changed, only followed by another.
+//!
+//! Before an older database is changed a copy of it is kept in [`BACKUPS`]: the way back to the build that wrote it.
+//! Nothing here removes such a copy.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::StoreError;
+use super::{StoreError, snapshot};
 
 /// The schema version this build writes.
 pub const VERSION: u32 = MIGRATIONS.len() as u32;
 
-const MIGRATIONS: [&str; 3] = [
+/// Folder within the data folder that keeps the copies made before migrations.
+pub const BACKUPS: &str = "backups";
+
+const MIGRATIONS: [&str; 4] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
+    include_str!("schema_4.sql"),
 ];
 
-/// Brings the database to [`VERSION`], each step in its own transaction.
-pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), StoreError> {
+/// The schema version of a database, 0 when it is empty.
+///
+/// # Errors
+/// When a later build wrote it.
+pub fn version(connection: &Connection, path: &Path) -> Result<u32, StoreError> {
     let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found > VERSION {
         return Err(StoreError::TooNew {
@@ -24,6 +34,38 @@ pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), St
             found,
             known: VERSION,
         });
+    }
+    Ok(found)
+}
+
+/// Refuses a database of any schema but this build's, for those who only read it.
+pub fn expect_current(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    match version(connection, path)? {
+        VERSION => Ok(()),
+        found => Err(StoreError::TooOld {
+            path: path.to_path_buf(),
+            found,
+            wanted: VERSION,
+        }),
+    }
+}
+
+/// The copy that is kept of a database of version `found` before it is changed.
+pub fn backup_path(folder: &Path, found: u32) -> PathBuf {
+    folder.join(BACKUPS).join(format!("schema-{found}.db"))
+}
+
+/// Brings the database at `folder`/`path` to [`VERSION`], each step in its own transaction. An older database is copied
+/// first; when it cannot be, nothing is changed.
+pub(super) fn migrate(connection: &mut Connection, folder: &Path, path: &Path) -> Result<(), StoreError> {
+    let found = version(connection, path)?;
+    if found == VERSION {
+        return Ok(());
+    }
+    if found > 0 {
+        let copy = backup_path(folder, found);
+        snapshot::copy(connection, &copy, |_| {})?;
+        tracing::info!(from = found, to = VERSION, backup = %copy.display(), "migrating the database");
     }
     for (step, sql) in MIGRATIONS.iter().enumerate().skip(found as usize) {
         let transaction = connection.transaction()?;
@@ -53,15 +95,33 @@ mod tests {
                 .unwrap();
             assert_eq!(synchronous, 2);
         }
+        assert!(!folder.path().join(BACKUPS).exists(), "there was nothing to lose");
     }
 
     #[test]
-    fn a_later_schema_is_refused() {
+    fn a_later_schema_is_refused_with_the_way_out_and_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let raw = Connection::open(folder.path().join(FILE_NAME)).unwrap();
         raw.pragma_update(None, "user_version", VERSION + 1).unwrap();
-        drop(raw);
         let refused = open_writer(folder.path()).unwrap_err().to_string();
-        assert!(refused.contains("use the build that wrote it"), "{refused}");
+        assert!(
+            refused.contains("use the build that wrote it") && refused.contains("backups/"),
+            "{refused}"
+        );
+        let left: u32 = raw.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        assert_eq!(left, VERSION + 1);
+    }
+
+    #[test]
+    fn an_older_database_that_cannot_be_copied_is_not_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let raw = Connection::open(folder.path().join(FILE_NAME)).unwrap();
+        raw.execute_batch(MIGRATIONS[0]).unwrap();
+        raw.pragma_update(None, "user_version", 1).unwrap();
+        // A file in the place of the folder of copies.
+        tengen_service::files::write_atomic(&folder.path().join(BACKUPS), b"in the way").unwrap();
+        let refused = open_writer(folder.path()).unwrap_err().to_string();
+        assert!(refused.contains("backups/schema-1.db"), "{refused}");
+        assert_eq!(version(&raw, folder.path()).unwrap(), 1);
     }
 }

@@ -8,7 +8,7 @@ use tengen_selfplay::Plan;
 use crate::rig::{Actor, FIXED, Learner, NONE, Rig, TIC_TAC_TOE, options};
 
 /// A run whose first iteration is played and whose first candidate is published.
-async fn with_candidate(gate: &str) -> (Rig, Actor, Learner) {
+pub(crate) async fn with_candidate(gate: &str) -> (Rig, Actor, Learner) {
     let rig = Rig::start(&format!("{TIC_TAC_TOE}{gate}")).await;
     let mut actor = Actor::new(&rig, "actor-1").await;
     let mut learner = Learner::new(&rig).await;
@@ -28,7 +28,7 @@ async fn with_candidate(gate: &str) -> (Rig, Actor, Learner) {
 }
 
 /// Plays match leases until one more gate is decided; the winning model of each game is `winner`.
-async fn play_gate(rig: &Rig, actor: &mut Actor, winner: Option<usize>) {
+pub(crate) async fn play_gate(rig: &Rig, actor: &mut Actor, winner: Option<usize>) {
     let decided = rig.status().await.gates_decided;
     while rig.status().await.gates_decided == decided {
         let work = actor.match_work(100.0).await;

@@ -233,7 +233,8 @@ impl Reached {
     }
 }
 
-fn copy_folder(from: &Path, to: &Path) {
+/// Copies a data folder, without what only a running process needs.
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).expect("a folder") {
         let entry = entry.expect("an entry");
         let target = to.join(entry.file_name());

@@ -5,7 +5,7 @@ use tonic::Streaming;
 
 use crate::rig::{Actor, Learner, NONE, Rig, TIC_TAC_TOE};
 
-async fn mirror(rig: &Rig, epoch: u64, after_sequence: u64) -> Streaming<v1::WindowChunk> {
+pub(crate) async fn mirror(rig: &Rig, epoch: u64, after_sequence: u64) -> Streaming<v1::WindowChunk> {
     let request = v1::StreamWindowRequest { epoch, after_sequence };
     rig.window()
         .await
@@ -16,7 +16,7 @@ async fn mirror(rig: &Rig, epoch: u64, after_sequence: u64) -> Streaming<v1::Win
 }
 
 /// Reads until the mirror has caught up.
-async fn catch_up(stream: &mut Streaming<v1::WindowChunk>) -> (u64, Vec<v1::WindowGame>) {
+pub(crate) async fn catch_up(stream: &mut Streaming<v1::WindowChunk>) -> (u64, Vec<v1::WindowGame>) {
     let mut games = Vec::new();
     loop {
         let chunk = stream.message().await.expect("a chunk").expect("a chunk");
@@ -27,7 +27,7 @@ async fn catch_up(stream: &mut Streaming<v1::WindowChunk>) -> (u64, Vec<v1::Wind
     }
 }
 
-fn records(games: &[v1::WindowGame]) -> Vec<Vec<u8>> {
+pub(crate) fn records(games: &[v1::WindowGame]) -> Vec<Vec<u8>> {
     games.iter().map(|game| game.record.clone()).collect()
 }
 

@@ -46,6 +46,13 @@ pub(crate) enum HandshakeError {
     /// An id that is none.
     #[error("the coordinator's answer makes no sense: {0}")]
     Id(#[from] ParseIdError),
+    /// The coordinator answers with a protocol that we did not offer.
+    #[error(
+        "the coordinator (build {build}) speaks protocol {theirs}, this actor (build {}) needs {PROTOCOL}: bring the \
+         coordinator up to date",
+        tengen_service::BUILD
+    )]
+    Protocol { theirs: u32, build: String },
     /// A fingerprint of the wrong length.
     #[error("the coordinator's {which} fingerprint has {len} bytes, not 32")]
     FingerprintLength { which: &'static str, len: usize },
@@ -53,16 +60,8 @@ pub(crate) enum HandshakeError {
     #[error("the run's game is {theirs:?}, which this build calls {ours:?}: use the coordinator's build of the actor")]
     GameId { theirs: String, ours: String },
     /// Other rules or planes under the same name.
-    #[error(
-        "the {which} fingerprint of {game} is {ours} in this build and {theirs} in the run: \
-         games of the two must not be mixed; use the build of the actor that the coordinator was built with"
-    )]
-    Fingerprint {
-        which: &'static str,
-        game: String,
-        ours: Fingerprint,
-        theirs: Fingerprint,
-    },
+    #[error(transparent)]
+    Fingerprint(Box<OtherFingerprint>),
     /// Another run answers where ours did.
     #[error(
         "the coordinator now serves run {new} with rules {new_rules}; this actor plays for run {old} with rules {old_rules}"
@@ -73,6 +72,22 @@ pub(crate) enum HandshakeError {
         new: RunId,
         new_rules: Fingerprint,
     },
+}
+
+/// Two builds mean different things by one game's name.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the {which} fingerprint of {game} is {ours} in this build ({}) and {theirs} in the run: games of the two must not be \
+     mixed; use the actor of the coordinator's build ({build})",
+    tengen_service::BUILD
+)]
+pub(crate) struct OtherFingerprint {
+    pub(crate) which: &'static str,
+    pub(crate) game: String,
+    /// The coordinator's.
+    pub(crate) build: String,
+    pub(crate) ours: Fingerprint,
+    pub(crate) theirs: Fingerprint,
 }
 
 impl From<Status> for HandshakeError {
@@ -115,6 +130,12 @@ pub(crate) async fn register(
     });
     request.set_timeout(CALL_TIMEOUT);
     let answer = client.register(request).await?.into_inner();
+    if answer.protocol != PROTOCOL {
+        return Err(HandshakeError::Protocol {
+            theirs: answer.protocol,
+            build: answer.build,
+        });
+    }
     match known {
         Some(run) => same_run(run, &answer),
         None => tokio::task::spawn_blocking(move || verify(&answer))
@@ -137,12 +158,13 @@ fn verify(answer: &RegisterActorResponse) -> Result<Run, HandshakeError> {
     let stated = stated_fingerprints(answer)?;
     for (which, ours, theirs) in [("rules", rules, stated[0]), ("feature", features, stated[1])] {
         if ours != theirs {
-            return Err(HandshakeError::Fingerprint {
+            return Err(HandshakeError::Fingerprint(Box::new(OtherFingerprint {
                 which,
                 game: answer.game.clone(),
+                build: answer.build.clone(),
                 ours,
                 theirs,
-            });
+            })));
         }
     }
     let id = RunId::new(answer.run_id.clone())?;
@@ -231,11 +253,18 @@ mod tests {
             let mut wrong = answer();
             change(&mut wrong);
             let error = verify(&wrong).unwrap_err();
-            let HandshakeError::Fingerprint { ours, theirs, .. } = &error else {
+            let HandshakeError::Fingerprint(mismatch) = &error else {
                 panic!("{error}")
             };
             let text = error.to_string();
-            assert!(text.contains(which) && text.contains(&ours.to_string()) && text.contains(&theirs.to_string()));
+            for part in [
+                which,
+                &mismatch.ours.to_string(),
+                &mismatch.theirs.to_string(),
+                "build (test)",
+            ] {
+                assert!(text.contains(part), "{text}");
+            }
             assert!(!error.is_transient());
         }
     }

@@ -2,6 +2,7 @@
 
 mod gates;
 mod models;
+mod protocol;
 mod records;
 mod rig;
 mod runs;

@@ -1,5 +1,6 @@
 //! Saying hello: what the coordinator says it runs, and whether this build agrees with it about the game.
 
+use std::fmt;
 use std::time::Duration;
 
 use tengen_games::{AnyGame, Fingerprint, ParseGameError};
@@ -24,10 +25,24 @@ pub(crate) struct Me {
     pub(crate) host: String,
 }
 
+/// Which run it is: a run that was begun again under its old name is another one, whose leases nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunKey {
+    pub(crate) id: RunId,
+    pub(crate) created_ms: i64,
+}
+
+impl fmt::Display for RunKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (created {} ms after 1970)", self.id, self.created_ms)
+    }
+}
+
 /// The run, as the coordinator told and as this build has verified.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) id: RunId,
+    pub(crate) created_ms: i64,
     pub(crate) game: AnyGame,
     pub(crate) rules: Fingerprint,
     pub(crate) features: Fingerprint,
@@ -63,15 +78,8 @@ pub(crate) enum HandshakeError {
     #[error(transparent)]
     Fingerprint(Box<OtherFingerprint>),
     /// Another run answers where ours did.
-    #[error(
-        "the coordinator now serves run {new} with rules {new_rules}; this actor plays for run {old} with rules {old_rules}"
-    )]
-    OtherRun {
-        old: RunId,
-        old_rules: Fingerprint,
-        new: RunId,
-        new_rules: Fingerprint,
-    },
+    #[error(transparent)]
+    OtherRun(Box<OtherRun>),
 }
 
 /// Two builds mean different things by one game's name.
@@ -88,6 +96,28 @@ pub(crate) struct OtherFingerprint {
     pub(crate) build: String,
     pub(crate) ours: Fingerprint,
     pub(crate) theirs: Fingerprint,
+}
+
+/// The coordinator's address serves another run than before.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the coordinator now serves run {new} with rules {new_rules}; this actor plays for run {old} with rules {old_rules}"
+)]
+pub(crate) struct OtherRun {
+    pub(crate) old: RunKey,
+    pub(crate) old_rules: Fingerprint,
+    pub(crate) new: RunKey,
+    pub(crate) new_rules: Fingerprint,
+}
+
+impl Run {
+    /// Which run it is.
+    pub(crate) fn key(&self) -> RunKey {
+        RunKey {
+            id: self.id.clone(),
+            created_ms: self.created_ms,
+        }
+    }
 }
 
 impl From<Status> for HandshakeError {
@@ -167,9 +197,10 @@ fn verify(answer: &RegisterActorResponse) -> Result<Run, HandshakeError> {
             })));
         }
     }
-    let id = RunId::new(answer.run_id.clone())?;
+    let RunKey { id, created_ms } = stated_run(answer)?;
     Ok(Run {
         id,
+        created_ms,
         game,
         rules,
         features,
@@ -178,20 +209,26 @@ fn verify(answer: &RegisterActorResponse) -> Result<Run, HandshakeError> {
 }
 
 fn same_run(run: &Run, answer: &RegisterActorResponse) -> Result<Run, HandshakeError> {
-    let new = RunId::new(answer.run_id.clone())?;
+    let new = stated_run(answer)?;
     let [rules, features] = stated_fingerprints(answer)?;
-    if new != run.id || rules != run.rules || features != run.features {
-        let (old, old_rules) = (run.id.clone(), run.rules);
-        return Err(HandshakeError::OtherRun {
-            old,
-            old_rules,
+    if new != run.key() || rules != run.rules || features != run.features {
+        return Err(HandshakeError::OtherRun(Box::new(OtherRun {
+            old: run.key(),
+            old_rules: run.rules,
             new,
             new_rules: rules,
-        });
+        })));
     }
     Ok(Run {
         report_interval: report_interval(answer),
         ..run.clone()
+    })
+}
+
+fn stated_run(answer: &RegisterActorResponse) -> Result<RunKey, HandshakeError> {
+    Ok(RunKey {
+        id: RunId::new(answer.run_id.clone())?,
+        created_ms: answer.run_created_unix_ms,
     })
 }
 
@@ -231,6 +268,7 @@ mod tests {
             protocol: PROTOCOL,
             build: "test".to_owned(),
             report_interval_ms: 0,
+            run_created_unix_ms: 1,
         }
     }
 
@@ -276,7 +314,13 @@ mod tests {
             run_id: "other".to_owned(),
             ..answer()
         };
-        assert!(matches!(same_run(&run, &other), Err(HandshakeError::OtherRun { .. })));
+        let begun_again = RegisterActorResponse {
+            run_created_unix_ms: 2,
+            ..answer()
+        };
+        for answer in [other, begun_again] {
+            assert!(matches!(same_run(&run, &answer), Err(HandshakeError::OtherRun(_))));
+        }
     }
 
     #[test]

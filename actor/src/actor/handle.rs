@@ -217,7 +217,6 @@ impl Actor {
             Err(status) if breaks_link(&status) => return self.lose_link(status.message()),
             Err(status) => return tracing::warn!(error = status.message(), "a report was not heard"),
         };
-        self.link_proven = true;
         self.leases.handed_back(returned);
         for lease in read_leases(&answer.cancelled_lease_ids) {
             if self.leases.cancel(lease) {
@@ -260,7 +259,7 @@ impl Actor {
         self.calling.connect = true;
         let (channel, me, run) = (self.channel.clone(), self.me.clone(), self.run.clone());
         let provider = self.provider();
-        // A coordinator that answers the handshake and nothing else is not asked in a tight loop.
+        // A stream that breaks before it has brought one verdict is not opened again in a tight loop.
         let pause = if std::mem::take(&mut self.link_proven) {
             self.link_backoff = Backoff::default();
             Duration::ZERO

@@ -62,8 +62,8 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         () = shutdown.cancelled() => return Ok(()),
         connected = connecting => connected.with_context(|| format!("failed to join {}", options.join))?,
     };
-    let run_id = run.id.clone();
-    let store = spawn_blocking(move || store.claim(&run_id).map(|()| store)).await??;
+    let key = run.key();
+    let store = spawn_blocking(move || store.claim(&key).map(|()| store)).await??;
     Actor::start(options, me, channel, store, (run, link))?
         .run(shutdown)
         .await
@@ -145,7 +145,7 @@ struct Actor {
     events: Option<mpsc::Receiver<SpoolEvent>>,
     level: Level,
     link: Option<Link>,
-    /// Whether the coordinator has answered anything over the present link, or the last one when there is none.
+    /// Whether the present link, or the last one when there is none, has brought a verdict.
     link_proven: bool,
     link_backoff: Backoff,
     calls: JoinSet<Done>,

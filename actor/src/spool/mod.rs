@@ -17,8 +17,9 @@ mod thread;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tengen_records::RunId;
 use tengen_service::files::WriteError;
+
+use crate::handshake::RunKey;
 
 pub use frame::{HEADER_BYTES, Recovery, recover};
 use store::Read;
@@ -49,7 +50,7 @@ pub(crate) enum SpoolError {
         path: PathBuf,
         games: u64,
         old: String,
-        new: RunId,
+        new: RunKey,
     },
 }
 

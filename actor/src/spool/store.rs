@@ -9,12 +9,13 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use tengen_records::{RecordId, RunId, peek_id};
+use tengen_records::{RecordId, peek_id};
 use tengen_service::files::{sync_folder, write_atomic};
 
 use super::SpoolError;
 use super::frame::{HEADER_BYTES, header, recover, whole_frame};
 use super::rejected::Rejected;
+use crate::handshake::RunKey;
 
 /// Largest segment before the next one is begun: what a restart sends again at most though it was decided.
 const SEGMENT_BYTES_MAX: u64 = 16 << 20;
@@ -106,14 +107,14 @@ impl Store {
     }
 
     /// Takes the spool for a run. Games of another one are not mixed in, and not thrown away either.
-    pub(crate) fn claim(&mut self, run: &RunId) -> Result<(), SpoolError> {
+    pub(crate) fn claim(&mut self, run: &RunKey) -> Result<(), SpoolError> {
         let path = self.folder.join(RUN_FILE);
         let old = match std::fs::read_to_string(&path) {
             Ok(text) => text.trim().to_owned(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(source) => return Err(SpoolError::io("read", &path, source)),
         };
-        if old == run.as_str() {
+        if old == run.to_string() {
             return Ok(());
         }
         if self.games > 0 {

@@ -106,6 +106,7 @@ impl Peer {
             protocol: PROTOCOL,
             build: "peer".to_owned(),
             report_interval_ms: 100,
+            run_created_unix_ms: 1,
         };
         let state = State {
             mood: Mood::Store,

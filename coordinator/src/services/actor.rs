@@ -61,6 +61,7 @@ impl ActorService for ActorApi {
             protocol,
             build: tengen_service::BUILD.to_owned(),
             report_interval_ms: REPORT_INTERVAL_MS,
+            run_created_unix_ms: facts.created_ms,
         }))
     }
 

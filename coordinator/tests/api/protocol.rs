@@ -29,6 +29,19 @@ async fn every_verdict_repeats_its_ticket_even_for_what_cannot_be_read() {
     rig.stop().await;
 }
 
+#[tokio::test]
+async fn a_message_beyond_the_limit_ends_the_stream_with_the_limit_and_harms_nobody() {
+    let rig = Rig::start(TIC_TAC_TOE).await;
+    let mut actor = Actor::new(&rig, "actor-1").await;
+    let limit = tengen_service::channel::MESSAGE_BYTES_MAX;
+    actor.send_with_ticket(vec![0; limit + 1], 1).await;
+    let error = actor.stream_error().await;
+    assert_eq!(error.code(), tonic::Code::OutOfRange);
+    assert!(error.message().contains(&limit.to_string()), "{error}");
+    Actor::new(&rig, "actor-1").await.deliver(1).await;
+    rig.stop().await;
+}
+
 /// The wire as protocol 1 had it: what an actor of the previous version sends and understands.
 mod protocol_1 {
     /// `tengen.v1.SubmitGameRequest` without a ticket.

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use prost::Message;
 use tengen_proto::v1::GameRecord;
-use tengen_records::LeaseId;
+use tengen_records::{LeaseId, RunId};
 
 use super::*;
 
@@ -156,20 +156,25 @@ fn room_runs_out_for_self_play_before_it_runs_out_for_matches() {
 #[test]
 fn games_of_another_run_are_refused_with_the_way_out_and_an_empty_spool_serves_any() {
     let data = tempfile::tempdir().unwrap();
-    let run = |name: &str| RunId::new(name).unwrap();
+    let run = |name: &str, created_ms| RunKey {
+        id: RunId::new(name).unwrap(),
+        created_ms,
+    };
     let mut store = filled(data.path(), 0..2);
-    store.claim(&run("a")).unwrap_err();
+    store.claim(&run("a", 1)).unwrap_err();
     for _ in 0..2 {
         let segment = store.read().unwrap().unwrap().segment;
         store.settle(segment).unwrap();
     }
-    store.claim(&run("a")).unwrap();
+    store.claim(&run("a", 1)).unwrap();
     store.append(&game(2, 10)).unwrap();
     store.sync().unwrap();
-    store.claim(&run("a")).unwrap();
-    let text = store.claim(&run("b")).unwrap_err().to_string();
+    store.claim(&run("a", 1)).unwrap();
+    // A run that was begun again has forgotten its leases.
+    store.claim(&run("a", 2)).unwrap_err();
+    let text = store.claim(&run("b", 1)).unwrap_err().to_string();
     assert!(
-        text.contains("1 games of run a") && text.contains("serves run b"),
+        text.contains("1 games of run a (created 1 ") && text.contains("serves run b (created 1 "),
         "{text}"
     );
 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use tengen_records::{RecordId, peek_id};
-use tengen_service::files::{sync_folder, write_atomic};
+use tengen_service::files::{create_folder, sync_folder, write_atomic};
 
 use super::SpoolError;
 use super::frame::{HEADER_BYTES, header, recover, whole_frame};
@@ -78,9 +78,7 @@ impl Store {
     /// Opens the spool in the actor's data folder and finds what an earlier process left.
     pub(crate) fn open(data: &Path, bytes_max: u64) -> Result<Store, SpoolError> {
         let folder = data.join("spool");
-        std::fs::create_dir_all(&folder)
-            .and_then(|()| sync_folder(data))
-            .map_err(|source| SpoolError::io("create", &folder, source))?;
+        create_folder(&folder).map_err(|source| SpoolError::io("create", &folder, source))?;
         let mut store = Store {
             rejected: Rejected::new(data.join("rejected")),
             bytes_max,

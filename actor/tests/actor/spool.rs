@@ -6,7 +6,7 @@ use std::path::Path;
 use tengen_actor::Options;
 use tengen_actor::spool::recover;
 use tengen_games::Action;
-use tengen_records::{RecordId, peek_id};
+use tengen_records::{LeaseId, RecordId, peek_id};
 use tengen_selfplay::{MatchGame, Plan};
 
 use crate::peer::{Mood, Peer, Server};
@@ -179,6 +179,14 @@ async fn far_more_games_than_the_send_window_holds_all_arrive() {
     let address = server.address;
     server.kill().await;
     let _server = peer.serve(address).await;
-    peer.until("all of them", |state| state.stored.len() == 3_000).await;
+    // And perhaps a few beyond the lease, played while the peer was away.
+    peer.until("all of them", |state| {
+        let of_lease = |index| RecordId {
+            lease: LeaseId(1),
+            index,
+        };
+        (0..3_000).all(|index| state.stored.contains_key(&of_lease(index)))
+    })
+    .await;
     actor.drain().await.unwrap();
 }

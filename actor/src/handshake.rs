@@ -1,5 +1,6 @@
 //! Saying hello: what the coordinator says it runs, and whether this build agrees with it about the game.
 
+use std::fmt;
 use std::time::Duration;
 
 use tengen_games::{AnyGame, Fingerprint, ParseGameError};
@@ -24,10 +25,24 @@ pub(crate) struct Me {
     pub(crate) host: String,
 }
 
+/// Which run it is: a run that was begun again under its old name is another one, whose leases nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunKey {
+    pub(crate) id: RunId,
+    pub(crate) created_ms: i64,
+}
+
+impl fmt::Display for RunKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (created {} ms after 1970)", self.id, self.created_ms)
+    }
+}
+
 /// The run, as the coordinator told and as this build has verified.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) id: RunId,
+    pub(crate) created_ms: i64,
     pub(crate) game: AnyGame,
     pub(crate) rules: Fingerprint,
     pub(crate) features: Fingerprint,
@@ -46,6 +61,13 @@ pub(crate) enum HandshakeError {
     /// An id that is none.
     #[error("the coordinator's answer makes no sense: {0}")]
     Id(#[from] ParseIdError),
+    /// The coordinator answers with a protocol that we did not offer.
+    #[error(
+        "the coordinator (build {build}) speaks protocol {theirs}, this actor (build {}) needs {PROTOCOL}: bring the \
+         coordinator up to date",
+        tengen_service::BUILD
+    )]
+    Protocol { theirs: u32, build: String },
     /// A fingerprint of the wrong length.
     #[error("the coordinator's {which} fingerprint has {len} bytes, not 32")]
     FingerprintLength { which: &'static str, len: usize },
@@ -53,26 +75,49 @@ pub(crate) enum HandshakeError {
     #[error("the run's game is {theirs:?}, which this build calls {ours:?}: use the coordinator's build of the actor")]
     GameId { theirs: String, ours: String },
     /// Other rules or planes under the same name.
-    #[error(
-        "the {which} fingerprint of {game} is {ours} in this build and {theirs} in the run: \
-         games of the two must not be mixed; use the build of the actor that the coordinator was built with"
-    )]
-    Fingerprint {
-        which: &'static str,
-        game: String,
-        ours: Fingerprint,
-        theirs: Fingerprint,
-    },
+    #[error(transparent)]
+    Fingerprint(Box<OtherFingerprint>),
     /// Another run answers where ours did.
-    #[error(
-        "the coordinator now serves run {new} with rules {new_rules}; this actor plays for run {old} with rules {old_rules}"
-    )]
-    OtherRun {
-        old: RunId,
-        old_rules: Fingerprint,
-        new: RunId,
-        new_rules: Fingerprint,
-    },
+    #[error(transparent)]
+    OtherRun(Box<OtherRun>),
+}
+
+/// Two builds mean different things by one game's name.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the {which} fingerprint of {game} is {ours} in this build ({}) and {theirs} in the run: games of the two must not be \
+     mixed; use the actor of the coordinator's build ({build})",
+    tengen_service::BUILD
+)]
+pub(crate) struct OtherFingerprint {
+    pub(crate) which: &'static str,
+    pub(crate) game: String,
+    /// The coordinator's.
+    pub(crate) build: String,
+    pub(crate) ours: Fingerprint,
+    pub(crate) theirs: Fingerprint,
+}
+
+/// The coordinator's address serves another run than before.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the coordinator now serves run {new} with rules {new_rules}; this actor plays for run {old} with rules {old_rules}"
+)]
+pub(crate) struct OtherRun {
+    pub(crate) old: RunKey,
+    pub(crate) old_rules: Fingerprint,
+    pub(crate) new: RunKey,
+    pub(crate) new_rules: Fingerprint,
+}
+
+impl Run {
+    /// Which run it is.
+    pub(crate) fn key(&self) -> RunKey {
+        RunKey {
+            id: self.id.clone(),
+            created_ms: self.created_ms,
+        }
+    }
 }
 
 impl From<Status> for HandshakeError {
@@ -115,6 +160,12 @@ pub(crate) async fn register(
     });
     request.set_timeout(CALL_TIMEOUT);
     let answer = client.register(request).await?.into_inner();
+    if answer.protocol != PROTOCOL {
+        return Err(HandshakeError::Protocol {
+            theirs: answer.protocol,
+            build: answer.build,
+        });
+    }
     match known {
         Some(run) => same_run(run, &answer),
         None => tokio::task::spawn_blocking(move || verify(&answer))
@@ -137,17 +188,19 @@ fn verify(answer: &RegisterActorResponse) -> Result<Run, HandshakeError> {
     let stated = stated_fingerprints(answer)?;
     for (which, ours, theirs) in [("rules", rules, stated[0]), ("feature", features, stated[1])] {
         if ours != theirs {
-            return Err(HandshakeError::Fingerprint {
+            return Err(HandshakeError::Fingerprint(Box::new(OtherFingerprint {
                 which,
                 game: answer.game.clone(),
+                build: answer.build.clone(),
                 ours,
                 theirs,
-            });
+            })));
         }
     }
-    let id = RunId::new(answer.run_id.clone())?;
+    let RunKey { id, created_ms } = stated_run(answer)?;
     Ok(Run {
         id,
+        created_ms,
         game,
         rules,
         features,
@@ -156,20 +209,26 @@ fn verify(answer: &RegisterActorResponse) -> Result<Run, HandshakeError> {
 }
 
 fn same_run(run: &Run, answer: &RegisterActorResponse) -> Result<Run, HandshakeError> {
-    let new = RunId::new(answer.run_id.clone())?;
+    let new = stated_run(answer)?;
     let [rules, features] = stated_fingerprints(answer)?;
-    if new != run.id || rules != run.rules || features != run.features {
-        let (old, old_rules) = (run.id.clone(), run.rules);
-        return Err(HandshakeError::OtherRun {
-            old,
-            old_rules,
+    if new != run.key() || rules != run.rules || features != run.features {
+        return Err(HandshakeError::OtherRun(Box::new(OtherRun {
+            old: run.key(),
+            old_rules: run.rules,
             new,
             new_rules: rules,
-        });
+        })));
     }
     Ok(Run {
         report_interval: report_interval(answer),
         ..run.clone()
+    })
+}
+
+fn stated_run(answer: &RegisterActorResponse) -> Result<RunKey, HandshakeError> {
+    Ok(RunKey {
+        id: RunId::new(answer.run_id.clone())?,
+        created_ms: answer.run_created_unix_ms,
     })
 }
 
@@ -209,6 +268,7 @@ mod tests {
             protocol: PROTOCOL,
             build: "test".to_owned(),
             report_interval_ms: 0,
+            run_created_unix_ms: 1,
         }
     }
 
@@ -231,11 +291,18 @@ mod tests {
             let mut wrong = answer();
             change(&mut wrong);
             let error = verify(&wrong).unwrap_err();
-            let HandshakeError::Fingerprint { ours, theirs, .. } = &error else {
+            let HandshakeError::Fingerprint(mismatch) = &error else {
                 panic!("{error}")
             };
             let text = error.to_string();
-            assert!(text.contains(which) && text.contains(&ours.to_string()) && text.contains(&theirs.to_string()));
+            for part in [
+                which,
+                &mismatch.ours.to_string(),
+                &mismatch.theirs.to_string(),
+                "build (test)",
+            ] {
+                assert!(text.contains(part), "{text}");
+            }
             assert!(!error.is_transient());
         }
     }
@@ -247,7 +314,13 @@ mod tests {
             run_id: "other".to_owned(),
             ..answer()
         };
-        assert!(matches!(same_run(&run, &other), Err(HandshakeError::OtherRun { .. })));
+        let begun_again = RegisterActorResponse {
+            run_created_unix_ms: 2,
+            ..answer()
+        };
+        for answer in [other, begun_again] {
+            assert!(matches!(same_run(&run, &answer), Err(HandshakeError::OtherRun(_))));
+        }
     }
 
     #[test]

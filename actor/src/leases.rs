@@ -12,6 +12,8 @@ const OVERRUN_GAMES_MAX: u32 = 100_000;
 
 struct Held {
     lease: Arc<Lease>,
+    /// Games that are not finished.
+    unplayed: u32,
     /// Games that have no verdict, played or not.
     open: u32,
 }
@@ -33,7 +35,12 @@ impl Leases {
         if lease.order().plan.kind() == Kind::SelfPlay {
             self.newest = Some((Arc::clone(&lease), open));
         }
-        self.held.insert(lease.id(), Held { lease, open });
+        let held = Held {
+            unplayed: open,
+            open,
+            lease,
+        };
+        self.held.insert(held.lease.id(), held);
     }
 
     /// Up to `games` further games of the newest self-play lease, beyond those it asked for: what an actor plays while
@@ -50,10 +57,19 @@ impl Leases {
         *next = end;
         let held = self.held.entry(lease.id()).or_insert_with(|| Held {
             lease: Arc::clone(lease),
+            unplayed: 0,
             open: 0,
         });
+        held.unplayed += indexes.len() as u32;
         held.open += indexes.len() as u32;
         Some((Arc::clone(lease), indexes))
+    }
+
+    /// A game of a lease is finished, or will never be.
+    pub(crate) fn played(&mut self, id: RecordId) {
+        if let Some(held) = self.held.get_mut(&id.lease) {
+            held.unplayed = held.unplayed.saturating_sub(1);
+        }
     }
 
     /// A game of a lease has its verdict, or will never have one.
@@ -82,10 +98,17 @@ impl Leases {
         self.returned.push(id);
     }
 
-    /// Play has ended: every lease with games that are neither settled nor waiting for a verdict goes back.
-    /// `waiting` counts a lease's games that wait for one.
-    pub(crate) fn hand_back_unplayed(&mut self, waiting: impl Fn(LeaseId) -> usize) {
-        let unplayed = |(id, held): (&LeaseId, &Held)| (held.open as usize > waiting(*id)).then_some(*id);
+    /// The coordinator wants the games of this lease that were not started: it goes back with the next report, while
+    /// those in flight go on.
+    pub(crate) fn hand_back_unstarted(&mut self, id: LeaseId) {
+        if self.held.remove(&id).is_some() {
+            self.returned.push(id);
+        }
+    }
+
+    /// Play has ended: every lease with games that were not finished goes back.
+    pub(crate) fn hand_back_unplayed(&mut self) {
+        let unplayed = |(id, held): (&LeaseId, &Held)| (held.unplayed > 0).then_some(*id);
         let ids: Vec<LeaseId> = self.held.iter().filter_map(unplayed).collect();
         ids.into_iter().for_each(|id| self.hand_back(id));
     }
@@ -153,10 +176,26 @@ mod tests {
         let mut leases = Leases::default();
         leases.take(lease(1, 2));
         leases.take(lease(2, 2));
-        leases.hand_back_unplayed(|id| if id == LeaseId(1) { 2 } else { 1 });
+        for id in [game(1, 0), game(1, 1), game(2, 0)] {
+            leases.played(id);
+        }
+        leases.hand_back_unplayed();
         assert_eq!(leases.returned(), [LeaseId(2)]);
         leases.handed_back(&[LeaseId(2)]);
         assert!(leases.returned().is_empty());
+    }
+
+    #[test]
+    fn a_lease_whose_games_are_wanted_back_goes_without_being_cancelled() {
+        let mut leases = Leases::default();
+        let wanted = lease(1, 3);
+        leases.take(Arc::clone(&wanted));
+        leases.hand_back_unstarted(LeaseId(1));
+        leases.hand_back_unstarted(LeaseId(1));
+        assert_eq!(leases.returned(), [LeaseId(1)]);
+        assert!(leases.ids().is_empty() && !wanted.is_cancelled());
+        // The verdict on a game that was in flight finds nothing to do.
+        leases.close_game(game(1, 0));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! The actor: takes leases from the coordinator, plays their games, and sends the records until each has a verdict.
 //!
 //! One async event loop ([`run`]) owns leases, outbox and link; games are played on named threads (`selfplay-N`), each
-//! with its own driver and sessions. The threads take games from one shared queue and hand finished records over a
-//! bounded channel: when the outbox is full, play pauses.
+//! with its own driver and sessions. The threads take games from one shared queue and hand finished records to the
+//! thread of the [`spool`], which makes them durable and hands the oldest to the event loop to be sent.
 //!
-//! Deliberately absent: rules and search (below, in `tengen-selfplay`), any decision about the run (the coordinator's),
-//! and a spool on disk: records that have no verdict live in memory only.
+//! Deliberately absent: rules and search (below, in `tengen-selfplay`), and any decision about the run (the
+//! coordinator's).
 
 mod actor;
 mod handshake;
@@ -17,6 +17,7 @@ mod options;
 mod outbox;
 mod queue;
 mod rates;
+pub mod spool;
 mod work;
 mod worker;
 

@@ -1,7 +1,10 @@
 //! The connection to the coordinator: registration and the stream of games, made again after every loss.
 
+use std::time::Duration;
+
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
 use tengen_proto::v1::{SubmitGameRequest, SubmitGameResponse};
+use tengen_records::RECORD_BYTES_MAX;
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::{Channel, MESSAGE_BYTES_MAX};
 use tokio::sync::mpsc;
@@ -9,6 +12,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
 use crate::handshake::{HandshakeError, Me, Run, register};
+
+/// Whatever passes the spool's door fits into a message, with room for what is around it.
+const _: () = assert!(RECORD_BYTES_MAX + 64 * 1024 <= MESSAGE_BYTES_MAX);
 
 /// Games that may be on their way into the stream.
 const SENDING_MAX: usize = 32;
@@ -28,13 +34,15 @@ pub(crate) fn client(channel: Channel) -> ActorServiceClient<Channel> {
         .max_encoding_message_size(MESSAGE_BYTES_MAX)
 }
 
-/// Registers and opens the stream of games, trying until it works or cannot.
+/// Registers and opens the stream of games after a pause, trying until it works or cannot.
 pub(crate) async fn connect(
     channel: Channel,
     me: Me,
     provider: String,
     known: Option<Run>,
+    pause: Duration,
 ) -> Result<(Run, Link), HandshakeError> {
+    tokio::time::sleep(pause).await;
     let mut backoff = Backoff::default();
     let mut told = false;
     loop {

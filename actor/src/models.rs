@@ -15,6 +15,7 @@ use tengen_selfplay::ModelBytes;
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::{Channel, MESSAGE_BYTES_MAX};
 use tengen_service::files::{WriteError, write_atomic};
+use tokio::time::timeout;
 use tonic::Status;
 
 use crate::handshake::{CALL_TIMEOUT, Run};
@@ -25,8 +26,10 @@ const IN_MEMORY_MAX: usize = 3;
 const ON_DISK_MAX: usize = 16;
 /// Largest file that is taken.
 const MODEL_BYTES_MAX: usize = 512 * 1024 * 1024;
-/// Streams that may break during one download before it is given up.
+/// Streams that may break one after the other without a byte in between before a download is given up.
 const DOWNLOAD_TRIES: u32 = 5;
+/// Downloads of one network that may arrive whole with the wrong hash: what is wrong then does not pass by itself.
+const MISMATCHES_MAX: u32 = 3;
 /// Greatest difference to a probe. Wider than what the publisher allowed itself: other instruction sets and GPUs round
 /// otherwise.
 const PROBE_TOLERANCE: f32 = 5.0 * PARITY_TOLERANCE;
@@ -37,12 +40,18 @@ pub(crate) enum ModelError {
     /// The coordinator did not answer or refused.
     #[error("failed to fetch model {id}: {}", status.message())]
     Call { id: ModelId, status: Box<Status> },
-    /// The bytes are not those of the id.
-    #[error("model {id} arrived with hash {actual}")]
-    Hash { id: ModelId, actual: ModelId },
+    /// The bytes are never those of the id.
+    #[error(
+        "model {id} was fetched {times} times and arrived with another hash each time, last {actual}: the coordinator's \
+         file or the way to it is damaged; compare the file's hash with its name in the coordinator's data folder"
+    )]
+    Corrupt { id: ModelId, times: u32, actual: ModelId },
     /// More bytes than we take.
     #[error("model {id} is larger than {MODEL_BYTES_MAX} bytes")]
     TooLarge { id: ModelId },
+    /// More bytes than the coordinator said.
+    #[error("model {id} should have {size} bytes, and more arrived")]
+    Overlong { id: ModelId, size: u64 },
     /// A chunk that does not follow the one before.
     #[error("model {id}: a chunk starts at byte {actual} where {expected} was expected")]
     Gap { id: ModelId, actual: u64, expected: u64 },
@@ -119,7 +128,7 @@ impl Models {
         let description = self.describe(id).await?;
         let model = match self.read_cached(id).await {
             Some(model) => model,
-            None => self.download(id).await?,
+            None => self.download(id, description.size_bytes).await?,
         };
         self.check_metadata(&model)?;
         self.prove(&model, description.probes).await?;
@@ -162,25 +171,9 @@ impl Models {
         None
     }
 
-    async fn download(&self, id: ModelId) -> Result<Arc<ModelBytes>, ModelError> {
-        let mut bytes = Vec::new();
-        let mut backoff = Backoff::default();
-        let mut tries = 0;
-        while let Err(status) = self.download_from(id, &mut bytes).await? {
-            tries += 1;
-            if tries == DOWNLOAD_TRIES {
-                return Err(ModelError::Call {
-                    id,
-                    status: Box::new(status),
-                });
-            }
-            // What has arrived stays: the next try goes on from there.
-            tokio::time::sleep(backoff.next_delay()).await;
-        }
-        let model = ModelBytes::new(bytes);
-        if model.id() != id {
-            return Err(ModelError::Hash { id, actual: model.id() });
-        }
+    /// The network from the coordinator, on disk when this returns.
+    async fn download(&self, id: ModelId, size: u64) -> Result<Arc<ModelBytes>, ModelError> {
+        let model = self.download_right(id, size).await?;
         let (path, kept, folder) = (self.path(id), Arc::clone(&model), self.folder.clone());
         let written = tokio::task::spawn_blocking(move || {
             write_atomic(&path, kept.bytes())?;
@@ -197,8 +190,58 @@ impl Models {
         Ok(model)
     }
 
+    /// Fetches until the bytes have the hash they should have, or have not for too many times.
+    async fn download_right(&self, id: ModelId, size: u64) -> Result<Arc<ModelBytes>, ModelError> {
+        let mut backoff = Backoff::default();
+        let mut times = 0;
+        loop {
+            let model = ModelBytes::new(self.download_whole(id, size).await?);
+            if model.id() == id {
+                return Ok(model);
+            }
+            let actual = model.id();
+            times += 1;
+            if times == MISMATCHES_MAX {
+                return Err(ModelError::Corrupt { id, times, actual });
+            }
+            tracing::warn!(model = %id, %actual, times, "a network arrived damaged and is fetched again");
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+    }
+
+    /// As many bytes as the network has, over as many streams as that takes.
+    async fn download_whole(&self, id: ModelId, size: u64) -> Result<Vec<u8>, ModelError> {
+        if size > MODEL_BYTES_MAX as u64 {
+            return Err(ModelError::TooLarge { id });
+        }
+        let mut bytes = Vec::new();
+        let mut backoff = Backoff::default();
+        let mut tries = 0;
+        loop {
+            let before = bytes.len();
+            let Err(status) = self.download_from(id, size, &mut bytes).await? else {
+                return Ok(bytes);
+            };
+            tries = if bytes.len() > before { 1 } else { tries + 1 };
+            if tries == DOWNLOAD_TRIES {
+                return Err(ModelError::Call {
+                    id,
+                    status: Box::new(status),
+                });
+            }
+            // What has arrived stays: the next stream goes on from there.
+            tracing::debug!(model = %id, at = bytes.len(), error = status.message(), "a download broke");
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+    }
+
     /// Appends what one stream gives; the inner error may be tried again.
-    async fn download_from(&self, id: ModelId, bytes: &mut Vec<u8>) -> Result<Result<(), Status>, ModelError> {
+    async fn download_from(
+        &self,
+        id: ModelId,
+        size: u64,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Result<(), Status>, ModelError> {
         let request = v1::DownloadModelRequest {
             model_id: id.to_bytes().to_vec(),
             offset: bytes.len() as u64,
@@ -208,10 +251,12 @@ impl Models {
             Err(status) => return Ok(Err(status)),
         };
         loop {
-            let chunk = match chunks.message().await {
-                Ok(Some(chunk)) => chunk,
-                Ok(None) => return Ok(Ok(())),
-                Err(status) => return Ok(Err(status)),
+            let chunk = match timeout(CALL_TIMEOUT, chunks.message()).await {
+                Ok(Ok(Some(chunk))) => chunk,
+                Ok(Ok(None)) if bytes.len() as u64 == size => return Ok(Ok(())),
+                Ok(Ok(None)) => return Ok(Err(Status::unavailable("the download ended early"))),
+                Ok(Err(status)) => return Ok(Err(status)),
+                Err(_) => return Ok(Err(Status::deadline_exceeded("the download stands still"))),
             };
             let expected = bytes.len() as u64;
             if chunk.offset != expected {
@@ -221,8 +266,8 @@ impl Models {
                     expected,
                 });
             }
-            if bytes.len() + chunk.data.len() > MODEL_BYTES_MAX {
-                return Err(ModelError::TooLarge { id });
+            if expected + chunk.data.len() as u64 > size {
+                return Err(ModelError::Overlong { id, size });
             }
             bytes.extend_from_slice(&chunk.data);
         }

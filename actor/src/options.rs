@@ -8,6 +8,9 @@ use tengen_inference::{Device, SessionOptions};
 use tengen_selfplay::DriverOptions;
 use tengen_service::credentials::ConnectArgs;
 
+/// Smallest spool: its reserve holds the largest game there is.
+const SPOOL_BYTES_MIN: u64 = 64 << 20;
+
 /// How an actor plays, and for whom.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
@@ -17,7 +20,7 @@ pub struct Options {
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show a doc comment here as help")]
     pub connect: ConnectArgs,
-    /// Folder of the actor's identity and its cache of networks
+    /// Folder of the actor's identity, its spool, its refused games and its cache of networks
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,
     /// Games at once, over all threads
@@ -32,6 +35,11 @@ pub struct Options {
     /// Where networks are evaluated: auto, cpu or cuda:N
     #[arg(long, value_name = "DEVICE", default_value_t = Device::Auto)]
     pub device: Device,
+    /// Most bytes of finished games on disk that have no verdict yet. At seven eighths of it self-play pauses until the
+    /// coordinator has taken some; the rest is for matches and for games in flight. What the coordinator refuses goes to
+    /// rejected/ in the data folder, with the reason
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30, value_parser = clap::value_parser!(u64).range(SPOOL_BYTES_MIN..))]
+    pub spool_bytes_max: u64,
     /// ONNX Runtime's library, or the folder it is in [default: looked up]
     #[arg(long, value_name = "PATH")]
     pub onnxruntime: Option<PathBuf>,

@@ -1,179 +1,154 @@
-//! Finished games that have no verdict yet: kept until the coordinator has decided, sent again after every reconnect.
+//! The send window over the spool: the oldest games that have no verdict, sent again after every reconnect.
 //!
-//! Bounded in games and bytes. The bound is soft by what the playing threads hold when it is reached: the event loop
-//! stops taking games from them while [`Outbox::is_full`].
+//! The spool bounds it, by games and by bytes. It holds no game that is not durable.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use tengen_records::RecordId;
-use tokio::time::{Duration, Instant};
+use tengen_service::backoff::Backoff;
+use tokio::time::Instant;
 
-/// Most games without a verdict.
-const GAMES_MAX: usize = 4_096;
-/// Most bytes of such games.
-const BYTES_MAX: usize = 64 * 1024 * 1024;
-/// How long a game waits that the coordinator could not decide.
-const RETRY: Duration = Duration::from_secs(1);
-
-struct Entry {
-    bytes: Vec<u8>,
-    sent: bool,
-}
+use crate::spool::{Ticket, Unsent};
 
 /// The games.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    games: HashMap<RecordId, Entry>,
-    /// Those to send now, oldest first.
-    unsent: VecDeque<RecordId>,
-    /// Those to send later, earliest first.
-    later: VecDeque<(Instant, RecordId)>,
-    bytes: usize,
+    games: BTreeMap<Ticket, (RecordId, Vec<u8>)>,
+    /// Those that are not on their way, oldest first.
+    unsent: BTreeSet<Ticket>,
+    /// Nothing is sent before then: the coordinator could not store a game.
+    hold_until: Option<Instant>,
+    backoff: Backoff,
 }
 
 impl Outbox {
-    pub(crate) fn len(&self) -> usize {
-        self.games.len()
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
-        self.games.len() >= GAMES_MAX || self.bytes >= BYTES_MAX
-    }
-
-    /// Games of leases for which `of` holds.
-    pub(crate) fn count(&self, of: impl Fn(&RecordId) -> bool) -> usize {
-        self.games.keys().filter(|id| of(id)).count()
-    }
-
-    /// Adds a finished game.
-    pub(crate) fn push(&mut self, id: RecordId, bytes: Vec<u8>) {
-        self.bytes += bytes.len();
-        if let Some(old) = self.games.insert(id, Entry { bytes, sent: false }) {
-            // The same game twice (a lease that was given out again after a restart): the newer bytes go.
-            self.bytes -= old.bytes.len();
-        } else {
-            self.unsent.push_back(id);
-        }
+    /// Adds a game.
+    pub(crate) fn push(&mut self, Unsent { ticket, id, game }: Unsent) {
+        self.games.insert(ticket, (id, game));
+        self.unsent.insert(ticket);
     }
 
     /// Whether a game waits to be sent now.
     pub(crate) fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+        self.hold_until.is_none() && !self.unsent.is_empty()
     }
 
-    /// The bytes of the next game to send, which from now on counts as sent.
-    pub(crate) fn next_unsent(&mut self) -> Option<Vec<u8>> {
-        loop {
-            let id = self.unsent.pop_front()?;
-            if let Some(entry) = self.games.get_mut(&id) {
-                entry.sent = true;
-                return Some(entry.bytes.clone());
-            }
+    /// The next game to send, which from now on counts as sent.
+    pub(crate) fn next_unsent(&mut self) -> Option<(Ticket, Vec<u8>)> {
+        let ticket = self.unsent.pop_first()?;
+        let (_, game) = self.games.get(&ticket)?;
+        Some((ticket, game.clone()))
+    }
+
+    /// Takes out a game that has a verdict; `None` when there is no such game.
+    pub(crate) fn settle(&mut self, ticket: Ticket) -> Option<(RecordId, Vec<u8>)> {
+        self.unsent.remove(&ticket);
+        self.backoff = Backoff::default();
+        self.games.remove(&ticket)
+    }
+
+    /// The coordinator could not decide about a game: it goes again, and nothing goes for a while.
+    pub(crate) fn retry(&mut self, ticket: Ticket, now: Instant) {
+        if self.games.contains_key(&ticket) && self.unsent.insert(ticket) && self.hold_until.is_none() {
+            self.hold_until = Some(now + self.backoff.next_delay());
         }
     }
 
-    /// Forgets a game that has a verdict; false when it was not here.
-    pub(crate) fn settle(&mut self, id: RecordId) -> bool {
-        match self.games.remove(&id) {
-            Some(entry) => {
-                self.bytes -= entry.bytes.len();
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Sends a game again after a while.
-    pub(crate) fn retry(&mut self, id: RecordId, now: Instant) {
-        if let Some(entry) = self.games.get_mut(&id).filter(|entry| entry.sent) {
-            entry.sent = false;
-            self.later.push_back((now + RETRY, id));
-        }
-    }
-
-    /// When the next game that waits is due.
+    /// When sending goes on.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.later.front().map(|&(at, _)| at)
+        self.hold_until
     }
 
-    /// Queues the games that have waited long enough.
+    /// Goes on when it has waited long enough.
     pub(crate) fn wake(&mut self, now: Instant) {
-        while let Some((_, id)) = self.later.pop_front_if(|(at, _)| *at <= now) {
-            self.unsent.push_back(id);
-        }
+        self.hold_until.take_if(|until| *until <= now);
     }
 
     /// The stream is gone, and with it every verdict that was on its way: everything is to be sent again.
     pub(crate) fn resend(&mut self) {
-        self.unsent.clear();
-        self.later.clear();
-        for (id, entry) in &mut self.games {
-            entry.sent = false;
-            self.unsent.push_back(*id);
-        }
+        self.unsent = self.games.keys().copied().collect();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use tengen_records::LeaseId;
+    use tokio::time::Duration;
 
     use super::*;
 
-    fn id(index: u32) -> RecordId {
-        RecordId {
-            lease: LeaseId(1),
-            index,
+    fn outbox(games: u64) -> Outbox {
+        let mut outbox = Outbox::default();
+        for number in 0..games {
+            outbox.push(Unsent {
+                ticket: Ticket(number),
+                id: RecordId {
+                    lease: LeaseId(1),
+                    index: number as u32,
+                },
+                game: vec![number as u8],
+            });
         }
+        outbox
+    }
+
+    fn sent(outbox: &mut Outbox) -> Vec<u8> {
+        std::iter::from_fn(|| outbox.next_unsent())
+            .flat_map(|(_, game)| game)
+            .collect()
     }
 
     #[test]
     fn a_game_is_kept_until_it_is_settled() {
-        let mut outbox = Outbox::default();
-        outbox.push(id(0), vec![1, 2]);
-        assert_eq!(outbox.next_unsent(), Some(vec![1, 2]));
-        assert_eq!(outbox.next_unsent(), None);
-        assert_eq!(outbox.len(), 1);
-        assert!(outbox.settle(id(0)));
-        assert!(!outbox.settle(id(0)));
-        assert_eq!((outbox.len(), outbox.bytes), (0, 0));
-    }
-
-    #[test]
-    fn everything_unsettled_is_sent_again_after_a_reconnect() {
-        let mut outbox = Outbox::default();
-        (0..3).for_each(|index| outbox.push(id(index), vec![index as u8]));
-        outbox.next_unsent();
-        outbox.next_unsent();
-        outbox.settle(id(0));
+        let mut outbox = outbox(1);
+        assert_eq!(sent(&mut outbox), [0]);
+        assert!(!outbox.has_unsent());
+        assert!(outbox.settle(Ticket(0)).is_some());
+        assert!(outbox.settle(Ticket(0)).is_none());
         outbox.resend();
-        let mut again: Vec<u8> = std::iter::from_fn(|| outbox.next_unsent()).flatten().collect();
-        again.sort_unstable();
-        assert_eq!(again, [1, 2]);
+        assert!(!outbox.has_unsent());
     }
 
     #[test]
-    fn an_undecided_game_waits_before_it_is_sent_again() {
-        let mut outbox = Outbox::default();
-        outbox.push(id(0), vec![7]);
+    fn everything_unsettled_is_sent_again_after_a_reconnect_oldest_first() {
+        let mut outbox = outbox(4);
+        outbox.next_unsent();
+        outbox.next_unsent();
+        outbox.settle(Ticket(0));
+        outbox.resend();
+        assert_eq!(sent(&mut outbox), [1, 2, 3]);
+    }
+
+    #[test]
+    fn an_undecided_game_holds_everything_for_a_while_and_goes_again() {
+        let mut outbox = outbox(3);
+        outbox.next_unsent();
         outbox.next_unsent();
         let now = Instant::now();
-        outbox.retry(id(0), now);
+        outbox.retry(Ticket(0), now);
+        outbox.retry(Ticket(1), now);
+        let due = outbox.due().unwrap();
+        assert!(now < due && due < now + Duration::from_secs(1), "one wait for both");
         outbox.wake(now);
         assert!(!outbox.has_unsent());
-        assert_eq!(outbox.due(), Some(now + RETRY));
-        outbox.wake(now + RETRY);
-        assert_eq!(outbox.next_unsent(), Some(vec![7]));
+        outbox.wake(due);
+        assert_eq!(sent(&mut outbox), [0, 1, 2]);
     }
 
     #[test]
-    fn the_outbox_is_full_by_games_or_by_bytes() {
-        let mut outbox = Outbox::default();
-        outbox.push(id(0), vec![0; BYTES_MAX]);
-        assert!(outbox.is_full());
-        outbox.settle(id(0));
-        assert!(!outbox.is_full());
-        (0..GAMES_MAX as u32).for_each(|index| outbox.push(id(index), Vec::new()));
-        assert!(outbox.is_full());
+    fn a_coordinator_that_cannot_store_is_asked_less_and_less() {
+        let mut outbox = outbox(1);
+        let mut now = Instant::now();
+        let mut waits = Vec::new();
+        for _ in 0..8 {
+            outbox.next_unsent();
+            outbox.retry(Ticket(0), now);
+            let due = outbox.due().unwrap();
+            waits.push(due - now);
+            outbox.wake(due);
+            now = due;
+        }
+        assert!(waits[0] < Duration::from_secs(1), "{waits:?}");
+        assert!(waits[7] > Duration::from_secs(4), "{waits:?}");
     }
 }

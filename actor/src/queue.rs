@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use tengen_records::{Kind, LeaseId};
 use tengen_selfplay::{GameOrder, Lease};
 use tokio::sync::Notify;
 
@@ -21,6 +22,15 @@ pub(crate) enum Phase {
     Draining,
     /// Everything is given up.
     Closed,
+}
+
+/// Which games may be started while the queue is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Starting {
+    /// Every game.
+    Everything,
+    /// Those of matches: self-play pauses.
+    Matches,
 }
 
 /// What a thread that has nothing to do should do.
@@ -41,6 +51,7 @@ pub(crate) struct Queue {
 
 struct State {
     phase: Phase,
+    starting: Starting,
     leases: VecDeque<Cursor>,
     /// Games in flight by thread.
     playing: Vec<usize>,
@@ -57,6 +68,10 @@ impl Cursor {
     fn unstarted(&self) -> u64 {
         u64::from(self.end.saturating_sub(self.next))
     }
+
+    fn may_start(&self, starting: Starting) -> bool {
+        starting == Starting::Everything || self.lease.order().plan.kind() == Kind::Match
+    }
 }
 
 impl Queue {
@@ -64,6 +79,7 @@ impl Queue {
     pub(crate) fn new(threads: usize, low_mark: u64) -> Queue {
         let state = State {
             phase: Phase::Open,
+            starting: Starting::Everything,
             leases: VecDeque::new(),
             playing: vec![0; threads],
         };
@@ -133,6 +149,21 @@ impl Queue {
         self.low.notify_one();
     }
 
+    /// Forgets the games of this lease that have not been started; returns how many they were.
+    pub(crate) fn take_back(&self, lease: LeaseId) -> u64 {
+        let mut state = self.lock();
+        let before = state.unstarted();
+        state.leases.retain(|cursor| cursor.lease.id() != lease);
+        self.low.notify_one();
+        before - state.unstarted()
+    }
+
+    /// Which games may be started from now on.
+    pub(crate) fn set_starting(&self, starting: Starting) {
+        self.lock().starting = starting;
+        self.changed.notify_all();
+    }
+
     /// Starts no more games.
     pub(crate) fn drain(&self) {
         self.enter(Phase::Draining);
@@ -155,14 +186,11 @@ impl Queue {
         if state.phase != Phase::Open || state.playing[worker] > fewest + LEAD_MAX {
             return None;
         }
-        while state
+        state
             .leases
-            .front()
-            .is_some_and(|cursor| cursor.unstarted() == 0 || cursor.lease.is_cancelled())
-        {
-            state.leases.pop_front();
-        }
-        let cursor = state.leases.front_mut()?;
+            .retain(|cursor| cursor.unstarted() > 0 && !cursor.lease.is_cancelled());
+        let starting = state.starting;
+        let cursor = state.leases.iter_mut().find(|cursor| cursor.may_start(starting))?;
         let order = GameOrder {
             lease: Arc::clone(&cursor.lease),
             index: cursor.next,
@@ -189,9 +217,10 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use tengen_records::{LeaseId, RunId};
+    use tengen_games::Action;
+    use tengen_records::RunId;
     use tengen_search::Settings;
-    use tengen_selfplay::{ModelBytes, Order, Plan};
+    use tengen_selfplay::{MatchGame, ModelBytes, Order, Plan};
 
     use super::*;
 
@@ -209,6 +238,22 @@ mod tests {
             },
         };
         Lease::new(RunId::new("test").unwrap(), order, vec![model]).unwrap()
+    }
+
+    fn match_lease(id: u128) -> Arc<Lease> {
+        let models: Vec<Arc<ModelBytes>> = [1, 2].map(|byte| ModelBytes::new(vec![byte])).into();
+        let game = MatchGame {
+            pair: 0,
+            opening: vec![Action(0)],
+            sampled_plies: 0,
+            seat0_model: 0,
+        };
+        let order = Order {
+            models: models.iter().map(|model| model.id()).collect(),
+            plan: Plan::Match { games: vec![game] },
+            ..lease(id, 1).order().clone()
+        };
+        Lease::new(RunId::new("test").unwrap(), order, models).unwrap()
     }
 
     fn taken(queue: &Queue, worker: usize, playing: usize) -> Option<(u128, u32)> {
@@ -261,5 +306,27 @@ mod tests {
         queue.drain();
         assert_eq!(taken(&queue, 0, 0), None);
         assert!(matches!(queue.wait(0), Next::End));
+    }
+
+    #[test]
+    fn paused_self_play_lets_matches_pass() {
+        let queue = Queue::new(1, 1);
+        queue.push(lease(1, 1), 0..1);
+        queue.push(match_lease(2), 0..1);
+        queue.set_starting(Starting::Matches);
+        assert_eq!([0, 0].map(|playing| taken(&queue, 0, playing)), [Some((2, 0)), None]);
+        queue.set_starting(Starting::Everything);
+        assert_eq!(taken(&queue, 0, 0), Some((1, 0)));
+    }
+
+    #[test]
+    fn games_that_were_not_started_are_taken_back() {
+        let queue = Queue::new(1, 1);
+        queue.push(lease(1, 5), 0..5);
+        queue.push(lease(2, 1), 0..1);
+        assert_eq!(taken(&queue, 0, 0), Some((1, 0)));
+        assert_eq!(queue.take_back(LeaseId(1)), 4);
+        assert_eq!(queue.take_back(LeaseId(1)), 0);
+        assert_eq!(taken(&queue, 0, 0), Some((2, 0)));
     }
 }

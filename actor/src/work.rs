@@ -59,6 +59,13 @@ pub(crate) enum Reason {
     Games(u32),
 }
 
+impl Reason {
+    /// Whether the next lease would fail for the same reason: the actor should stop and say so.
+    pub(crate) fn is_fatal(&self) -> bool {
+        matches!(self, Reason::Model(ModelError::Corrupt { .. }))
+    }
+}
+
 /// Asks for a lease and fetches its networks.
 pub(crate) async fn ask(
     channel: Channel,

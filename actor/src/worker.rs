@@ -1,26 +1,34 @@
-//! A thread that plays: one driver with its own sessions, fed from the queue, until it is told to end.
+//! A thread that plays: one driver with its own sessions, fed from the queue, until it is told to end. What it has to
+//! say goes through the spool, so that its words never overtake its games.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 
+use crate::queue::{Next, Phase, Queue};
+use crossbeam_channel::Sender;
 use tengen_games::{AnyGame, Game, GameVisitor};
 use tengen_inference::SessionOptions;
 use tengen_records::{Record, RecordId, encode};
 use tengen_selfplay::{Driver, DriverError, DriverOptions, Evaluator, SessionEvaluator};
-use tokio::sync::mpsc;
 
-use crate::queue::{Next, Phase, Queue};
-
-/// What a playing thread tells the event loop.
+/// What a playing thread hands to the spool.
+#[derive(Debug)]
 pub(crate) enum WorkerEvent {
     /// A game ended.
     Finished {
         id: RecordId,
         /// The encoded record.
-        bytes: Vec<u8>,
+        game: Vec<u8>,
     },
+    /// A word for the event loop.
+    Notice(Notice),
+}
+
+/// What a playing thread tells the event loop.
+#[derive(Debug)]
+pub(crate) enum Notice {
     /// A game that cannot be started.
     Refused { id: RecordId, reason: String },
     /// The thread has ended.
@@ -56,22 +64,22 @@ pub(crate) struct Worker {
     pub(crate) driver: DriverOptions,
     pub(crate) sessions: SessionOptions,
     pub(crate) queue: Arc<Queue>,
-    pub(crate) events: mpsc::Sender<WorkerEvent>,
+    pub(crate) events: Sender<WorkerEvent>,
     pub(crate) gauges: Arc<Gauges>,
 }
 
-/// The event loop does not listen any more: nothing is left to play for.
+/// The spool does not listen any more: nothing is left to play for.
 struct Deaf;
 
 impl Worker {
-    /// Starts the thread. Its last event is [`WorkerEvent::Ended`].
+    /// Starts the thread. Its last event is [`Notice::Ended`].
     pub(crate) fn spawn(self) -> std::io::Result<JoinHandle<()>> {
         Builder::new().name(format!("selfplay-{}", self.index)).spawn(move || {
             let (worker, events) = (self.index, self.events.clone());
             let result = catch_unwind(AssertUnwindSafe(|| self.game.clone().visit(Playing(self))))
                 .unwrap_or(Err(WorkerError::Panicked(worker)));
             // Nobody listens only when the process is ending anyway.
-            let _ = events.blocking_send(WorkerEvent::Ended { worker, result });
+            let _ = events.send(WorkerEvent::Notice(Notice::Ended { worker, result }));
         })
     }
 
@@ -113,10 +121,8 @@ impl Worker {
                 index: order.index,
             };
             if let Err(error) = driver.start(order) {
-                self.tell(WorkerEvent::Refused {
-                    id,
-                    reason: error.to_string(),
-                })?;
+                let reason = error.to_string();
+                self.tell(WorkerEvent::Notice(Notice::Refused { id, reason }))?;
             }
         }
         Ok(())
@@ -126,15 +132,15 @@ impl Worker {
         for record in records.drain(..) {
             self.tell(WorkerEvent::Finished {
                 id: record.id,
-                bytes: encode(&record),
+                game: encode(&record),
             })?;
         }
         Ok(())
     }
 
-    /// Waits while the event loop takes nothing: this is how a full outbox pauses play.
+    /// Waits while the spool takes nothing: this is how a full disk quota stops play.
     fn tell(&self, event: WorkerEvent) -> Result<(), Deaf> {
-        self.events.blocking_send(event).map_err(|_| Deaf)
+        self.events.send(event).map_err(|_| Deaf)
     }
 
     fn show<G: Game, E: Evaluator>(&self, driver: &Driver<G, E>) {

@@ -269,6 +269,7 @@ async fn send_stream(channel: Channel, records: Vec<Vec<u8>>, tick: Option<Durat
             let game = v1::SubmitGameRequest {
                 actor_id: "ingest".to_owned(),
                 record,
+                ..v1::SubmitGameRequest::default()
             };
             games.send(game).await?;
         }

@@ -28,5 +28,12 @@ impl std::fmt::Debug for v1::CreateTokenResponse {
 /// The compiled descriptors of every service here, for gRPC reflection.
 pub const DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tengen_descriptor.bin"));
 
-/// The protocol version this build speaks.
-pub const PROTOCOL: u32 = 1;
+/// The protocol version this build speaks: what its actors ask for, and the newest its coordinator serves.
+///
+/// * 1: the first.
+/// * 2: games carry a ticket that their verdict repeats; the answer to a report may want leases back.
+pub const PROTOCOL: u32 = 2;
+
+/// The oldest protocol version whose actors are still served: that of the previous minor version. A coordinator is
+/// brought up to date before its actors.
+pub const PROTOCOL_MIN: u32 = 1;

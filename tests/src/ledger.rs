@@ -105,6 +105,7 @@ impl Ledger {
             .map(|record| SubmitGameRequest {
                 actor_id: actor_id.clone(),
                 record: record.clone(),
+                ticket: 0,
             })
             .collect();
         let Ok(answer) = self.client.submit_games(tokio_stream::iter(requests)).await else {

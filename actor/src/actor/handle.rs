@@ -6,14 +6,16 @@ use std::sync::atomic::Ordering;
 use tengen_proto::v1::{ReportActorRequest, ReportActorResponse, SubmitGameResponse, Verdict};
 use tengen_records::{LeaseId, RecordId};
 use tengen_service::backoff::Backoff;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 use tonic::{Code, Status};
 
 use super::{
-    Actor, Answer, CLOSE_MAX, Done, Event, FLUSH_MAX, HandshakeError, Link, PROVIDER_UNKNOWN, Run, Stage, WorkError,
-    WorkerEvent, report_interval, work_request,
+    Actor, Answer, CLOSE_MAX, Done, Event, FLUSH_MAX, HandshakeError, Level, Link, PROVIDER_UNKNOWN, Room, Run,
+    SpoolEvent, Stage, Ticket, WorkError, report_interval, work_request,
 };
 use crate::handshake::CALL_TIMEOUT;
+use crate::queue::Starting;
+use crate::worker::Notice;
 use crate::{link, work};
 
 impl Actor {
@@ -27,9 +29,11 @@ impl Actor {
                     "draining: games in flight are finished"
                 );
                 self.queue.drain();
+                self.spool.take_all();
                 self.stage = Stage::Draining(now + self.options.drain());
             }
-            Event::Worker(event) => self.handle_worker(event, now),
+            Event::Spool(event) => self.handle_spool(event, now),
+            Event::SpoolEnded => self.handle_spool_end(now),
             Event::Verdict(verdict) => self.handle_verdict(&verdict, now),
             Event::LinkLost(reason) => self.lose_link(&reason),
             Event::ReportDue => self.report(now),
@@ -61,51 +65,94 @@ impl Actor {
         }
     }
 
-    fn handle_worker(&mut self, event: WorkerEvent, now: Instant) {
+    fn handle_spool(&mut self, event: SpoolEvent, now: Instant) {
         match event {
-            WorkerEvent::Finished { id, bytes } => self.outbox.push(id, bytes),
-            WorkerEvent::Refused { id, reason } => {
-                tracing::error!(game = %id, reason, "a game cannot be started");
-                self.leases.close_game(id);
+            SpoolEvent::Level(level) => self.note_level(level),
+            SpoolEvent::Kept(games) => games.into_iter().for_each(|id| self.leases.played(id)),
+            SpoolEvent::Unsent(game) => self.outbox.push(game),
+            SpoolEvent::TooLarge { id, bytes } => {
+                tracing::error!(game = %id, bytes, "a game is too large to be sent and was set aside");
+                self.tally.rejected += 1;
+                self.give_up_game(id);
             }
-            WorkerEvent::Ended { worker, result } => {
+            SpoolEvent::Notice(Notice::Refused { id, reason }) => {
+                tracing::error!(game = %id, reason, "a game cannot be started");
+                self.give_up_game(id);
+            }
+            SpoolEvent::Notice(Notice::Ended { worker, result }) => {
                 self.playing_threads -= 1;
                 if let Err(error) = result {
-                    self.fail(
-                        anyhow::Error::new(error).context(format!("thread selfplay-{worker} failed")),
-                        now,
-                    );
+                    let thread = format!("thread selfplay-{worker} failed");
+                    self.fail(anyhow::Error::new(error).context(thread), now);
                 }
             }
+            SpoolEvent::Failed(error) => self.fail(anyhow::Error::new(error).context("the spool failed"), now),
         }
     }
 
-    fn handle_verdict(&mut self, answer: &SubmitGameResponse, now: Instant) {
-        let Ok(lease) = LeaseId::from_bytes(&answer.lease_id) else {
-            tracing::warn!(lease_bytes = answer.lease_id.len(), "a verdict names no lease");
+    /// Without the spool no thread can hand over a game any more, and each ends by itself.
+    fn handle_spool_end(&mut self, now: Instant) {
+        self.events = None;
+        self.playing_threads = 0;
+        if self.failure.is_none() {
+            self.fail(anyhow::anyhow!("the spool's thread has ended"), now);
+        }
+    }
+
+    /// A game that will never be played or never be sent.
+    fn give_up_game(&mut self, id: RecordId) {
+        self.leases.played(id);
+        self.leases.close_game(id);
+    }
+
+    fn note_level(&mut self, level: Level) {
+        let before = std::mem::replace(&mut self.level, level);
+        if before.room == level.room {
             return;
+        }
+        let Level { games, bytes, room } = level;
+        match room {
+            Room::Everything => tracing::info!(games, bytes, "the spool has room again: self-play goes on"),
+            Room::Matches => tracing::warn!(games, bytes, "the spool is full up to its reserve: self-play pauses"),
+            Room::Nothing => tracing::warn!(games, bytes, "the spool is full: play stops until games are taken"),
+        }
+        self.queue.set_starting(match room {
+            Room::Everything => Starting::Everything,
+            Room::Matches | Room::Nothing => Starting::Matches,
+        });
+    }
+
+    fn handle_verdict(&mut self, answer: &SubmitGameResponse, now: Instant) {
+        self.link_proven = true;
+        let ticket = Ticket(answer.ticket);
+        let verdict = answer.verdict();
+        if matches!(verdict, Verdict::Retry | Verdict::Unspecified) {
+            return self.outbox.retry(ticket, now);
+        }
+        let Some((id, game)) = self.outbox.settle(ticket) else {
+            return tracing::warn!(ticket = answer.ticket, "a verdict names no game that was sent");
         };
-        let id = RecordId {
-            lease,
-            index: answer.game_index,
-        };
-        let tally = &mut self.tally;
-        match answer.verdict() {
-            Verdict::Stored => tally.stored += 1,
-            Verdict::Duplicate => tally.duplicate += 1,
+        self.leases.close_game(id);
+        let (reason, detail) = (&answer.reason_code, &answer.detail);
+        match verdict {
             Verdict::Conflict => {
-                tally.conflict += 1;
-                tracing::warn!(game = %id, detail = answer.detail, "the coordinator holds another game of this id");
+                self.tally.conflict += 1;
+                tracing::warn!(game = %id, detail, "the coordinator holds another game of this id");
             }
             Verdict::Rejected => {
-                tally.rejected += 1;
-                let (reason, detail) = (&answer.reason_code, &answer.detail);
-                tracing::warn!(game = %id, reason, detail, rejected = tally.rejected, "a game was rejected");
+                self.tally.rejected += 1;
+                tracing::warn!(game = %id, reason, detail, rejected = self.tally.rejected, "a game was rejected");
             }
-            Verdict::Retry | Verdict::Unspecified => return self.outbox.retry(id, now),
+            Verdict::Stored => self.tally.stored += 1,
+            _ => self.tally.duplicate += 1,
         }
-        if self.outbox.settle(id) {
-            self.leases.close_game(id);
+        match verdict {
+            Verdict::Conflict | Verdict::Rejected => {
+                let (run, name) = (&self.run.id, verdict.as_str_name());
+                let why = format!("{name} by the coordinator of run {run}\nreason: {reason}\ndetail: {detail}\n");
+                self.spool.set_aside(ticket, game, why);
+            }
+            _ => self.spool.settle(ticket),
         }
     }
 
@@ -113,7 +160,7 @@ impl Actor {
         self.calling.connect = false;
         match outcome {
             Ok((run, link)) => {
-                tracing::info!(undecided = self.outbox.len(), "joined again");
+                tracing::info!(undecided = self.level.games, "joined again");
                 self.reports = report_interval(&run);
                 self.run = run;
                 self.outbox.resend();
@@ -153,6 +200,9 @@ impl Actor {
                     WorkError::Lease { lease, reason } => {
                         tracing::error!(lease = %lease, %reason, "a lease cannot be played and goes back");
                         self.leases.hand_back(lease);
+                        if reason.is_fatal() {
+                            self.fail(anyhow::Error::new(reason), now);
+                        }
                     }
                     error => tracing::warn!(%error, "no work was had"),
                 }
@@ -162,21 +212,34 @@ impl Actor {
 
     fn handle_report(&mut self, returned: &[LeaseId], answer: Result<ReportActorResponse, Status>, now: Instant) {
         self.calling.report = false;
-        let cancelled = match answer {
-            Ok(answer) => answer.cancelled_lease_ids,
+        let answer = match answer {
+            Ok(answer) => answer,
             Err(status) if breaks_link(&status) => return self.lose_link(status.message()),
             Err(status) => return tracing::warn!(error = status.message(), "a report was not heard"),
         };
         self.leases.handed_back(returned);
-        for lease in cancelled.iter().filter_map(|id| LeaseId::from_bytes(id).ok()) {
+        for lease in read_leases(&answer.cancelled_lease_ids) {
             if self.leases.cancel(lease) {
                 tracing::info!(%lease, "lease cancelled: its match is decided");
             }
         }
         self.queue.drop_cancelled();
-        // Leases given up while that report was on its way should not wait for the next interval.
-        if matches!(self.stage, Stage::Flushing(_)) && !self.leases.returned().is_empty() {
+        for lease in read_leases(&answer.wanted_back_lease_ids) {
+            self.give_back(lease, now);
+        }
+        // Leases that go back should not wait for the next interval: match work may wait for them, or our end.
+        if !self.leases.returned().is_empty() {
             self.report(now);
+        }
+    }
+
+    /// Match work waits: the lease's games that were not started are left to whoever asks next.
+    fn give_back(&mut self, lease: LeaseId, now: Instant) {
+        let games = self.queue.take_back(lease);
+        if games > 0 {
+            tracing::info!(%lease, games, "games that were not started go back: match work waits");
+            self.leases.hand_back_unstarted(lease);
+            self.ask_after = now;
         }
     }
 
@@ -185,7 +248,7 @@ impl Actor {
         if self.link.take().is_some() {
             tracing::warn!(
                 reason,
-                undecided = self.outbox.len(),
+                undecided = self.level.games,
                 "the coordinator is lost, joining again"
             );
             self.outbox.resend();
@@ -196,8 +259,17 @@ impl Actor {
         self.calling.connect = true;
         let (channel, me, run) = (self.channel.clone(), self.me.clone(), self.run.clone());
         let provider = self.provider();
-        self.calls
-            .spawn(async move { Done::Connected(Box::new(link::connect(channel, me, provider, Some(run)).await)) });
+        // A stream that breaks before it has brought one verdict is not opened again in a tight loop.
+        let pause = if std::mem::take(&mut self.link_proven) {
+            self.link_backoff = Backoff::default();
+            Duration::ZERO
+        } else {
+            self.link_backoff.next_delay()
+        };
+        self.calls.spawn(async move {
+            let connected = link::connect(channel, me, provider, Some(run), pause).await;
+            Done::Connected(Box::new(connected))
+        });
     }
 
     /// Plays on under the newest self-play lease while the coordinator cannot be asked for another.
@@ -241,7 +313,7 @@ impl Actor {
             evaluations_per_second: self.rates.evaluations_per_second(),
             games,
             plies_in_flight: u32::try_from(plies).unwrap_or(u32::MAX),
-            queue: u32::try_from(self.outbox.len()).unwrap_or(u32::MAX),
+            queue: u32::try_from(self.level.games).unwrap_or(u32::MAX),
             lease_ids: wire(&self.leases.ids()),
             returned_lease_ids: wire(&returned),
             provider: self.provider(),
@@ -257,16 +329,15 @@ impl Actor {
     /// Games in flight are given up.
     fn close(&mut self, now: Instant) {
         self.queue.close();
+        self.spool.take_all();
         self.stage = Stage::Closing(now + CLOSE_MAX);
     }
 
-    /// What was not played goes back; what was is waited for.
+    /// What was not played goes back; verdicts on what was are awaited for a while, and by the next start after that.
     fn flush(&mut self, now: Instant) {
-        let outbox = &self.outbox;
-        self.leases
-            .hand_back_unplayed(|lease| outbox.count(|id| id.lease == lease));
+        self.leases.hand_back_unplayed();
         tracing::info!(
-            undecided = outbox.len(),
+            undecided = self.level.games,
             handed_back = self.leases.returned().len(),
             "play has ended"
         );
@@ -275,7 +346,7 @@ impl Actor {
     }
 
     fn is_flushed(&self) -> bool {
-        self.outbox.len() == 0 && self.leases.returned().is_empty() && !self.calling.report
+        self.level.games == 0 && self.leases.returned().is_empty() && !self.calling.report
     }
 
     /// Ends play because of `error`; the first one is what the process ends with.
@@ -306,6 +377,10 @@ impl Actor {
     fn provider(&self) -> String {
         self.models.provider().unwrap_or_else(|| PROVIDER_UNKNOWN.to_owned())
     }
+}
+
+fn read_leases(ids: &[Vec<u8>]) -> impl Iterator<Item = LeaseId> + '_ {
+    ids.iter().filter_map(|id| LeaseId::from_bytes(id).ok())
 }
 
 /// Whether a failed call says that the coordinator is gone or does not know us, rather than that it is busy.

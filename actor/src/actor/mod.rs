@@ -15,7 +15,7 @@ use tengen_service::backoff::Backoff;
 use tengen_service::channel::{self, Channel};
 use tengen_service::lock::lock_folder;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Duration, Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
@@ -29,10 +29,13 @@ use crate::options::Options;
 use crate::outbox::Outbox;
 use crate::queue::Queue;
 use crate::rates::Rates;
+use crate::spool::{Level, Room, Spool, SpoolEvent, Store, Ticket};
 use crate::work::{Answer, WorkError};
-use crate::worker::{Gauges, Worker, WorkerEvent};
+use crate::worker::{Gauges, Worker};
 
-/// Finished games that may wait between the playing threads and the event loop.
+/// Finished games that may wait between the playing threads and the spool.
+const FINISHED_MAX: usize = 16;
+/// Events of the spool that may wait for the event loop.
 const EVENTS_MAX: usize = 64;
 /// How long threads may take to end once they are told to: one evaluation.
 const CLOSE_MAX: Duration = Duration::from_secs(5);
@@ -49,14 +52,21 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         host: identity::host(),
     };
     tengen_inference::init(options.onnxruntime.as_deref())?;
+    let (data, bytes_max) = (options.data.clone(), options.spool_bytes_max);
+    let mut store = spawn_blocking(move || Store::open(&data, bytes_max)).await??;
     let channel = channel::connect(&options.join, &options.connect.credentials()?)?;
     tracing::info!(actor = me.id, coordinator = options.join, "joining");
-    let connecting = link::connect(channel.clone(), me.clone(), PROVIDER_UNKNOWN.to_owned(), None);
+    let provider = PROVIDER_UNKNOWN.to_owned();
+    let connecting = link::connect(channel.clone(), me.clone(), provider, None, Duration::ZERO);
     let (run, link) = tokio::select! {
         () = shutdown.cancelled() => return Ok(()),
         connected = connecting => connected.with_context(|| format!("failed to join {}", options.join))?,
     };
-    Actor::start(options, me, channel, run, link)?.run(shutdown).await
+    let key = run.key();
+    let store = spawn_blocking(move || store.claim(&key).map(|()| store)).await??;
+    Actor::start(options, me, channel, store, (run, link))?
+        .run(shutdown)
+        .await
 }
 
 /// How far along its life the actor is.
@@ -80,8 +90,10 @@ enum Event {
     Shutdown,
     /// The link took a game, the queue ran low, or a time has come: look what is to be done.
     Look,
-    /// A playing thread spoke.
-    Worker(WorkerEvent),
+    /// The spool spoke, perhaps for a playing thread.
+    Spool(SpoolEvent),
+    /// The spool's thread has ended.
+    SpoolEnded,
     /// The coordinator decided about a game.
     Verdict(SubmitGameResponse),
     /// The stream of games is gone.
@@ -127,9 +139,15 @@ struct Actor {
     models: Arc<Models>,
     queue: Arc<Queue>,
     gauges: Vec<Arc<Gauges>>,
-    events: mpsc::Receiver<WorkerEvent>,
     playing_threads: usize,
+    spool: Spool,
+    /// What the spool tells; `None` once its thread has ended.
+    events: Option<mpsc::Receiver<SpoolEvent>>,
+    level: Level,
     link: Option<Link>,
+    /// Whether the present link, or the last one when there is none, has brought a verdict.
+    link_proven: bool,
+    link_backoff: Backoff,
     calls: JoinSet<Done>,
     calling: Calling,
     outbox: Outbox,
@@ -147,11 +165,24 @@ struct Actor {
 }
 
 impl Actor {
-    fn start(options: Options, me: Me, channel: Channel, run: Run, link: Link) -> anyhow::Result<Actor> {
+    fn start(
+        options: Options,
+        me: Me,
+        channel: Channel,
+        store: Store,
+        (run, link): (Run, Link),
+    ) -> anyhow::Result<Actor> {
         let threads = options.worker_threads();
         // An eighth of the games ahead: the next lease is here before the present one runs dry.
         let queue = Arc::new(Queue::new(threads, u64::from(options.games / 8).max(1)));
+        let (finished, spooled) = crossbeam_channel::bounded(FINISHED_MAX);
         let (sender, events) = mpsc::channel(EVENTS_MAX);
+        let level = Level {
+            games: store.games(),
+            bytes: store.bytes(),
+            room: Room::Everything,
+        };
+        let spool = Spool::start(store, spooled, sender).context("failed to start the spool's thread")?;
         let gauges: Vec<Arc<Gauges>> = (0..threads).map(|_| Arc::default()).collect();
         for (index, gauges) in gauges.iter().enumerate() {
             let worker = Worker {
@@ -160,7 +191,7 @@ impl Actor {
                 driver: options.driver(index, threads),
                 sessions: options.sessions(),
                 queue: Arc::clone(&queue),
-                events: sender.clone(),
+                events: finished.clone(),
                 gauges: Arc::clone(gauges),
             };
             worker.spawn().context("failed to start a playing thread")?;
@@ -182,9 +213,13 @@ impl Actor {
             models,
             queue,
             gauges,
-            events,
             playing_threads: threads,
+            spool,
+            events: Some(events),
+            level,
             link: Some(link),
+            link_proven: false,
+            link_backoff: Backoff::default(),
             calls: JoinSet::new(),
             calling: Calling::default(),
             outbox: Outbox::default(),
@@ -208,20 +243,17 @@ impl Actor {
             let event = self.next(&shutdown).await;
             self.handle(event, Instant::now());
         }
+        // The spool's thread tells nobody any more: it makes durable what it was given, and ends.
+        self.events = None;
+        self.spool.close().await;
         let Tally {
             stored,
             duplicate,
             conflict,
             rejected,
         } = self.tally;
-        tracing::info!(
-            stored,
-            duplicate,
-            conflict,
-            rejected,
-            undecided = self.outbox.len(),
-            "drained"
-        );
+        let undecided = self.level.games;
+        tracing::info!(stored, duplicate, conflict, rejected, undecided, "drained");
         self.failure.map_or(Ok(()), Err)
     }
 
@@ -232,12 +264,10 @@ impl Actor {
             None => (None, None),
         };
         let linked = games.is_some();
-        // Once no more games are started, what the threads hold is bounded, and it must get out of their hands.
-        let room = !self.outbox.is_full() || self.stage != Stage::Playing;
         let wake = wake_at(self.stage, &self.outbox, (!self.calling.work).then_some(self.ask_after));
         tokio::select! {
             () = shutdown.cancelled(), if self.stage == Stage::Playing => Event::Shutdown,
-            Some(event) = self.events.recv(), if room => Event::Worker(event),
+            event = next_event(&mut self.events) => event.map_or(Event::SpoolEnded, Event::Spool),
             verdict = next_verdict(verdicts) => match verdict {
                 Ok(Some(verdict)) => Event::Verdict(verdict),
                 Ok(None) => Event::LinkLost("the coordinator ended the stream".to_owned()),
@@ -245,8 +275,8 @@ impl Actor {
             },
             permit = room_in_link(games), if self.outbox.has_unsent() => match permit {
                 Ok(permit) => {
-                    if let Some(record) = self.outbox.next_unsent() {
-                        permit.send(SubmitGameRequest { actor_id: self.me.id.clone(), record });
+                    if let Some((Ticket(ticket), record)) = self.outbox.next_unsent() {
+                        permit.send(SubmitGameRequest { actor_id: self.me.id.clone(), record, ticket });
                     }
                     Event::Look
                 }
@@ -280,6 +310,13 @@ fn report_interval(run: &Run) -> Interval {
     let mut reports = interval(run.report_interval);
     reports.set_missed_tick_behavior(MissedTickBehavior::Delay);
     reports
+}
+
+async fn next_event(events: &mut Option<mpsc::Receiver<SpoolEvent>>) -> Option<SpoolEvent> {
+    match events {
+        Some(events) => events.recv().await,
+        None => pending().await,
+    }
 }
 
 async fn next_verdict(

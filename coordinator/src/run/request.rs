@@ -125,6 +125,15 @@ pub(crate) struct ActorReport {
     pub(crate) returned: Vec<LeaseId>,
 }
 
+/// The answer to a report: what is wanted of the actor's leases.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LeaseWishes {
+    /// To drop: their match is decided.
+    pub(crate) cancelled: Vec<LeaseId>,
+    /// Self-play to hand back unless every game has been started: match work waits.
+    pub(crate) wanted_back: Vec<LeaseId>,
+}
+
 /// What the learner is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LearnerTask {
@@ -162,10 +171,10 @@ pub(crate) enum Request {
         games_per_minute: f32,
         reply: oneshot::Sender<Result<Handout, ActorRefused>>,
     },
-    /// Take an actor's report; the reply names leases to drop.
+    /// Take an actor's report; the reply says what is wanted of its leases.
     Report {
         report: Box<ActorReport>,
-        reply: oneshot::Sender<Result<Vec<LeaseId>, ActorRefused>>,
+        reply: oneshot::Sender<Result<LeaseWishes, ActorRefused>>,
     },
     /// Give the learner's place to a new learner; the reply is its fencing token.
     RegisterLearner {

@@ -10,7 +10,7 @@ use tengen_replay::StepLimit;
 use tengen_selfplay::{MatchGame, Order, Plan};
 
 use super::owner::{Now, Outbox};
-use super::request::{ActorRefused, ActorReport, Handout};
+use super::request::{ActorRefused, ActorReport, Handout, LeaseWishes};
 use super::state::{State, actor_key, control_id, record_lease};
 use super::status::ActorLive;
 use crate::store::actors::ActorRow;
@@ -213,14 +213,14 @@ impl State {
         }
     }
 
-    /// Takes a report; the answer names the leases that the actor may drop.
+    /// Takes a report; the answer names the leases that the actor may drop, and those that are wanted back.
     pub(super) fn report(
         &mut self,
         connection: &Connection,
         report: ActorReport,
         now: Now,
         out: &mut Outbox,
-    ) -> Result<Result<Vec<LeaseId>, ActorRefused>, StoreError> {
+    ) -> Result<Result<LeaseWishes, ActorRefused>, StoreError> {
         if let Err(refused) = self.serves(&report.actor) {
             return Ok(Err(refused));
         }
@@ -255,7 +255,8 @@ impl State {
                 queue: report.queue,
             },
         );
-        Ok(Ok(cancelled))
+        let wanted_back = self.control.wanted_back(key).map(record_lease).collect();
+        Ok(Ok(LeaseWishes { cancelled, wanted_back }))
     }
 }
 

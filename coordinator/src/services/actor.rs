@@ -1,7 +1,7 @@
 //! `ActorService`: handshake, work, games, reports.
 
 use tengen_proto::v1::actor_service_server::ActorService;
-use tengen_proto::{PROTOCOL, v1};
+use tengen_proto::{PROTOCOL, PROTOCOL_MIN, v1};
 use tengen_records::LeaseId;
 use tengen_selfplay::wire::order_to_wire;
 use tokio::sync::mpsc;
@@ -34,17 +34,7 @@ impl ActorService for ActorApi {
     ) -> Result<Response<v1::RegisterActorResponse>, Status> {
         let caller = caller(&request)?;
         let hello = request.into_inner();
-        if hello.protocol_min > PROTOCOL || hello.protocol_max < PROTOCOL {
-            let message = format!(
-                "this coordinator (build {}) speaks protocol {PROTOCOL}, the actor (build {}) speaks {} to {}: use builds that \
-                 go together",
-                tengen_service::BUILD,
-                hello.build,
-                hello.protocol_min,
-                hello.protocol_max
-            );
-            return Err(errors::precondition("PROTOCOL", "protocol", message));
-        }
+        let protocol = common_protocol(&hello)?;
         let actor = ActorRow {
             actor: actor_id(hello.actor_id)?,
             host: text("host", hello.host)?,
@@ -70,9 +60,10 @@ impl ActorService for ActorApi {
             game: facts.game.spec().id.clone(),
             rules_fingerprint: facts.rules_fingerprint.0.to_vec(),
             feature_fingerprint: facts.feature_fingerprint.0.to_vec(),
-            protocol: PROTOCOL,
+            protocol,
             build: tengen_service::BUILD.to_owned(),
             report_interval_ms: REPORT_INTERVAL_MS,
+            run_created_unix_ms: facts.created_ms,
         }))
     }
 
@@ -139,14 +130,39 @@ impl ActorService for ActorApi {
             mentioned: lease_ids("lease_ids", &told.lease_ids)?,
             returned: lease_ids("returned_lease_ids", &told.returned_lease_ids)?,
         });
-        let cancelled = self
+        let wishes = self
             .0
             .run
             .ask(|reply| request::Request::Report { report, reply })
             .await??;
-        let cancelled_lease_ids = cancelled.iter().map(|lease| lease.to_bytes().to_vec()).collect();
-        Ok(Response::new(v1::ReportActorResponse { cancelled_lease_ids }))
+        let wire = |leases: Vec<LeaseId>| leases.iter().map(|lease| lease.to_bytes().to_vec()).collect();
+        Ok(Response::new(v1::ReportActorResponse {
+            cancelled_lease_ids: wire(wishes.cancelled),
+            wanted_back_lease_ids: wire(wishes.wanted_back),
+        }))
     }
+}
+
+/// The newest protocol that both sides speak.
+fn common_protocol(hello: &v1::RegisterActorRequest) -> Result<u32, Status> {
+    let newest = hello.protocol_max.min(PROTOCOL);
+    if newest >= hello.protocol_min.max(PROTOCOL_MIN) {
+        return Ok(newest);
+    }
+    let older = if hello.protocol_max < PROTOCOL_MIN {
+        "actor"
+    } else {
+        "coordinator"
+    };
+    let message = format!(
+        "this coordinator (build {}) serves protocols {PROTOCOL_MIN} to {PROTOCOL}, the actor (build {}) speaks {} to {}: \
+         bring the {older} up to date, the coordinator first when both are old",
+        tengen_service::BUILD,
+        hello.build,
+        hello.protocol_min,
+        hello.protocol_max
+    );
+    Err(errors::precondition("PROTOCOL", "protocol", message))
 }
 
 /// An actor's identity: short plain text, as a UUID is.

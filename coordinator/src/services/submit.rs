@@ -76,12 +76,15 @@ async fn judge(
     shared.archive.access.speaks_for(caller, &game.actor_id)?;
     caller.take_game()?;
     shared.failpoints.pass(Failpoint::Received);
-    let id = peek_id(&game.record);
+    let named = Named {
+        id: peek_id(&game.record),
+        ticket: game.ticket,
+    };
     if let Err(no_room) = shared.disk.check() {
         // Not even looked at: a refusal would be written down, too.
         return Ok(v1::SubmitGameResponse {
             detail: no_room.to_string(),
-            ..answer(id, v1::Verdict::Retry)
+            ..named.answer(v1::Verdict::Retry)
         });
     }
     let examined = {
@@ -100,14 +103,14 @@ async fn judge(
                 reply,
             };
             let Ok(stored) = shared.run.ask(store).await else {
-                return Ok(answer(id, v1::Verdict::Retry));
+                return Ok(named.answer(v1::Verdict::Retry));
             };
-            Ok(answer(id, verdict(stored?)))
+            Ok(named.answer(verdict(stored?)))
         }
-        Err((Fault::Rejected(rejection), record)) => refuse(shared, game.actor_id, id, rejection, record).await,
+        Err((Fault::Rejected(rejection), record)) => refuse(shared, game.actor_id, named, rejection, record).await,
         Err((Fault::Store(error), _)) => {
             tracing::error!(%error, "a record could not be examined");
-            Ok(answer(id, v1::Verdict::Retry))
+            Ok(named.answer(v1::Verdict::Retry))
         }
     }
 }
@@ -115,7 +118,7 @@ async fn judge(
 async fn refuse(
     shared: &Shared,
     actor: String,
-    id: Option<RecordId>,
+    named: Named,
     rejection: Rejection,
     record: Vec<u8>,
 ) -> Result<v1::SubmitGameResponse, Status> {
@@ -137,10 +140,10 @@ async fn refuse(
             Ok(v1::SubmitGameResponse {
                 reason_code,
                 detail,
-                ..answer(id, v1::Verdict::Rejected)
+                ..named.answer(v1::Verdict::Rejected)
             })
         }
-        Err(_) => Ok(answer(id, v1::Verdict::Retry)),
+        Err(_) => Ok(named.answer(v1::Verdict::Retry)),
     }
 }
 
@@ -152,12 +155,25 @@ fn verdict(stored: StoreVerdict) -> v1::Verdict {
     }
 }
 
-fn answer(id: Option<RecordId>, verdict: v1::Verdict) -> v1::SubmitGameResponse {
-    v1::SubmitGameResponse {
-        lease_id: id.map(|id| id.lease.to_bytes().to_vec()).unwrap_or_default(),
-        game_index: id.map_or(0, |id| id.index),
-        verdict: verdict.into(),
-        reason_code: String::new(),
-        detail: String::new(),
+/// What a verdict calls its game.
+#[derive(Clone, Copy, Debug)]
+struct Named {
+    /// As the record says; absent when it is not readable.
+    id: Option<RecordId>,
+    /// As the sender says.
+    ticket: u64,
+}
+
+impl Named {
+    fn answer(self, verdict: v1::Verdict) -> v1::SubmitGameResponse {
+        let Named { id, ticket } = self;
+        v1::SubmitGameResponse {
+            lease_id: id.map(|id| id.lease.to_bytes().to_vec()).unwrap_or_default(),
+            game_index: id.map_or(0, |id| id.index),
+            verdict: verdict.into(),
+            reason_code: String::new(),
+            detail: String::new(),
+            ticket,
+        }
     }
 }

@@ -220,3 +220,52 @@ async fn a_lapsed_lease_is_handed_on_and_its_late_games_are_kept() {
     assert_eq!(rig.count("SELECT count(*) FROM gate_log WHERE standing = 'late'"), 1);
     rig.stop().await;
 }
+
+#[tokio::test]
+async fn match_work_does_not_wait_for_self_play_that_was_handed_out_before() {
+    let toml = format!("{TIC_TAC_TOE}{FIXED}");
+    let rig = Rig::start(&toml).await;
+    let mut actor = Actor::new(&rig, "actor-1").await;
+    let mut other = Actor::new(&rig, "actor-2").await;
+    let early = actor.work(100.0).await;
+    let others = other.work(100.0).await;
+    let (early_id, others_id) = [&early, &others]
+        .map(|work| work.order.lease.to_bytes().to_vec())
+        .into();
+    let wishes = actor.report_for_wishes(vec![early_id.clone()], vec![]).await;
+    assert!(wishes.wanted_back_lease_ids.is_empty(), "no match waits");
+
+    actor.deliver(4).await;
+    Learner::new(&rig).await.publish(1).await.expect("a candidate");
+    assert!(rig.status().await.gate.is_some());
+    // A restart forgets neither.
+    let rig = rig.restart(&toml).await;
+    let mut actor = Actor::new(&rig, "actor-1").await;
+    let mut other = Actor::new(&rig, "actor-2").await;
+    for (actor, lease) in [(&mut actor, &early_id), (&mut other, &others_id)] {
+        let wishes = actor.report_for_wishes(vec![lease.clone()], vec![]).await;
+        assert_eq!(
+            wishes.wanted_back_lease_ids,
+            std::slice::from_ref(lease),
+            "each is asked for its own"
+        );
+    }
+    let wishes = actor.report_for_wishes(vec![], vec![early_id.clone()]).await;
+    assert!(wishes.wanted_back_lease_ids.is_empty(), "it is back");
+
+    // Half of the pairs for each of two actors; the other one's lease is wanted as long as its half waits.
+    let mine = actor.work(100.0).await;
+    assert!(matches!(mine.order.plan, Plan::Match { .. }));
+    let wishes = other.report_for_wishes(vec![others_id.clone()], vec![]).await;
+    assert_eq!(wishes.wanted_back_lease_ids, std::slice::from_ref(&others_id));
+    let theirs = other.work(100.0).await;
+    assert!(matches!(theirs.order.plan, Plan::Match { .. }));
+    let wishes = other.report_for_wishes(vec![others_id], vec![]).await;
+    assert!(wishes.wanted_back_lease_ids.is_empty(), "every pair has somebody");
+
+    // Games of a lease that went back are as welcome as ever.
+    let late = actor.play(&early, 0);
+    assert_eq!(actor.submit(&late).await, Verdict::Stored);
+    assert_eq!(rig.status().await.games, 5);
+    rig.stop().await;
+}

@@ -4,6 +4,7 @@ mod database;
 mod disk;
 mod gates;
 mod models;
+mod protocol;
 mod records;
 mod redis;
 mod retention;

@@ -199,7 +199,19 @@ async fn strangers_and_other_protocols_are_told_why() {
     };
     let refused = actor.client.register(future).await.expect_err("a refusal");
     assert_eq!(refused.code(), Code::FailedPrecondition);
-    assert!(refused.message().contains("speaks 7 to 9"), "{refused}");
+    let needed = format!(
+        "serves protocols {} to {}",
+        tengen_proto::PROTOCOL_MIN,
+        tengen_proto::PROTOCOL
+    );
+    for part in [
+        "speaks 7 to 9",
+        needed.as_str(),
+        tengen_service::BUILD,
+        "bring the coordinator up to date",
+    ] {
+        assert!(refused.message().contains(part), "{part}: {refused}");
+    }
     assert_eq!(
         refused
             .get_error_details()

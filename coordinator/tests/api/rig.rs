@@ -338,10 +338,15 @@ impl Actor {
     }
 
     pub(crate) async fn send(&mut self, record: Vec<u8>) {
+        self.send_with_ticket(record, 0).await;
+    }
+
+    pub(crate) async fn send_with_ticket(&mut self, record: Vec<u8>, ticket: u64) {
         self.games
             .send(v1::SubmitGameRequest {
                 actor_id: self.id.clone(),
                 record,
+                ticket,
             })
             .await
             .expect("an open stream");
@@ -386,6 +391,14 @@ impl Actor {
     }
 
     pub(crate) async fn report(&mut self, lease_ids: Vec<Vec<u8>>, returned: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        self.report_for_wishes(lease_ids, returned).await.cancelled_lease_ids
+    }
+
+    pub(crate) async fn report_for_wishes(
+        &mut self,
+        lease_ids: Vec<Vec<u8>>,
+        returned: Vec<Vec<u8>>,
+    ) -> v1::ReportActorResponse {
         let report = v1::ReportActorRequest {
             actor_id: self.id.clone(),
             evaluations_per_second: 100.0,
@@ -393,12 +406,7 @@ impl Actor {
             returned_lease_ids: returned,
             ..v1::ReportActorRequest::default()
         };
-        self.client
-            .report(report)
-            .await
-            .expect("an answer")
-            .into_inner()
-            .cancelled_lease_ids
+        self.client.report(report).await.expect("an answer").into_inner()
     }
 }
 
@@ -407,8 +415,8 @@ pub(crate) fn hello(id: &str) -> v1::RegisterActorRequest {
         actor_id: id.to_owned(),
         host: "here".to_owned(),
         build: "test".to_owned(),
-        protocol_min: 1,
-        protocol_max: 1,
+        protocol_min: tengen_proto::PROTOCOL_MIN,
+        protocol_max: tengen_proto::PROTOCOL,
         provider: "CPU".to_owned(),
     }
 }

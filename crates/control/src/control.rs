@@ -1,5 +1,7 @@
 //! The state machine itself: one owner of a run's state, one function that takes an event.
 
+use std::collections::BTreeSet;
+
 use crate::event::{Effect, Event};
 use crate::gate::{Candidate, Gate};
 use crate::ids::{ActorId, GateId, LeaseId, ModelId};
@@ -25,7 +27,23 @@ enum GateState {
         gate: Box<Gate>,
         match_games: u64,
         self_play_games: u64,
+        /// Self-play leases that were out when it opened: the match need not wait for their end. Those handed out
+        /// since are self-play's share and stay.
+        earlier: BTreeSet<LeaseId>,
     },
+}
+
+impl GateState {
+    /// A gate whose match begins while these leases are out.
+    fn open(gate: Gate, leases: &Leases) -> GateState {
+        let self_play = leases.iter().filter(|lease| lease.is_self_play());
+        GateState::Open {
+            gate: Box::new(gate),
+            match_games: 0,
+            self_play_games: 0,
+            earlier: self_play.map(|lease| lease.id).collect(),
+        }
+    }
 }
 
 /// The state machine of one run.
@@ -74,14 +92,8 @@ impl Control {
             lease.progress_ms = now_ms;
             leases.insert(lease);
         }
-        let gate = match gate {
-            Some(gate) => GateState::Open {
-                gate: Box::new(gate),
-                match_games: 0,
-                self_play_games: 0,
-            },
-            None => GateState::Idle,
-        };
+        // A restart forgets what was handed out since the gate opened: its share is counted anew, as at an opening.
+        let gate = gate.map_or(GateState::Idle, |gate| GateState::open(gate, &leases));
         let mut control = Control {
             rules,
             iteration: snapshot.iteration,
@@ -232,6 +244,17 @@ impl Control {
         self.leases.iter()
     }
 
+    /// The self-play leases of `actor` that match work should not wait for: handed out before the gate opened, while
+    /// the gate has pairs that nobody plays. Their games that have not been started are wanted back.
+    pub fn wanted_back(&self, actor: ActorId) -> impl Iterator<Item = LeaseId> + '_ {
+        let earlier = match &self.gate {
+            GateState::Open { gate, earlier, .. } if gate.unassigned().next().is_some() => Some(earlier),
+            _ => None,
+        };
+        let of_actor = move |id: &LeaseId| self.leases.get(*id).is_some_and(|lease| lease.actor == actor);
+        earlier.into_iter().flatten().copied().filter(of_actor)
+    }
+
     fn end_iterations(&mut self, effects: &mut Vec<Effect>) {
         while self.iteration_games >= self.row().games {
             let ended = self.iteration;
@@ -265,8 +288,9 @@ impl Control {
         if self.leases.remove(lease).is_none() {
             return;
         }
-        if let GateState::Open { gate, .. } = &mut self.gate {
+        if let GateState::Open { gate, earlier, .. } = &mut self.gate {
             gate.release(lease);
+            earlier.remove(&lease);
         }
         effects.push(Effect::LeaseClosed { lease, end });
     }
@@ -344,11 +368,7 @@ impl Control {
             gate,
             pairs: open.rule().pairs,
         });
-        self.gate = GateState::Open {
-            gate: Box::new(open),
-            match_games: 0,
-            self_play_games: 0,
-        };
+        self.gate = GateState::open(open, &self.leases);
     }
 
     fn end_gate(&mut self, gate: &Gate, decision: Decision, effects: &mut Vec<Effect>) {
@@ -443,6 +463,7 @@ impl Control {
             gate,
             match_games,
             self_play_games,
+            ..
         } = &self.gate
         else {
             return Vec::new();

@@ -83,6 +83,13 @@ pub struct Lease {
     pub progress_ms: u64,
 }
 
+impl Lease {
+    /// Whether it asks for self-play.
+    pub fn is_self_play(&self) -> bool {
+        matches!(self.work, Work::SelfPlay { .. })
+    }
+}
+
 /// How a lease ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseEnd {
@@ -127,10 +134,7 @@ impl Leases {
 
     /// Self-play games that are leased and not stored yet.
     pub(crate) fn self_play_games_out(&self) -> u32 {
-        let self_play = self
-            .active
-            .values()
-            .filter(|lease| matches!(lease.work, Work::SelfPlay { .. }));
+        let self_play = self.active.values().filter(|lease| lease.is_self_play());
         self_play.map(|lease| lease.games.saturating_sub(lease.stored)).sum()
     }
 

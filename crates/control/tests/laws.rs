@@ -582,3 +582,63 @@ fn simulated_gates_of_equal_players_agree_with_the_binomial() {
         "{seen} of the gates promote, the binomial says {expected}"
     );
 }
+
+#[test]
+fn only_self_play_from_before_the_gate_is_wanted_back_and_only_while_pairs_wait() {
+    let rule = GateRule::Fixed(fixed(4, 0.5));
+    let mut control = start(rules(vec![row(0, 1)], rule, 1));
+    let (first, second) = (ActorId(1), ActorId(2));
+    let mut serial = 0;
+    let mut ask = |control: &mut Control, actor| {
+        serial += 1;
+        let event = Event::WorkAsked {
+            actor,
+            lease: LeaseId([serial; 16]),
+            games_per_minute: 1.0,
+            self_play_max: u32::MAX,
+        };
+        match control.step(event, 0).pop() {
+            Some(Effect::LeaseIssued(lease)) => lease,
+            other => panic!("{other:?}"),
+        }
+    };
+    let wanted = |control: &Control, actor| control.wanted_back(actor).collect::<Vec<_>>();
+    let early = ask(&mut control, first);
+    let others = ask(&mut control, second);
+    control.step(
+        Event::SelfPlayStored {
+            lease: LeaseId([99; 16]),
+            positions: 5,
+        },
+        0,
+    );
+    let candidate = Candidate {
+        model: ModelId([1; 32]),
+        iteration: 1,
+    };
+    control.step(Event::CandidatePublished(candidate), 0);
+    assert_eq!(wanted(&control, first), [], "the gate is not open yet");
+    control.step(
+        Event::GateDrawn {
+            gate: GateId(1),
+            pairs: 2,
+        },
+        0,
+    );
+    assert_eq!(wanted(&control, first), [early.id]);
+    assert_eq!(wanted(&control, second), [others.id]);
+
+    control.step(Event::LeaseReturned(early.id), 0);
+    assert_eq!(wanted(&control, first), []);
+    let pair = ask(&mut control, first);
+    assert!(!pair.is_self_play());
+    // The share is self-play's now: what it gets it keeps.
+    let share = ask(&mut control, first);
+    assert!(share.is_self_play());
+    assert_eq!(wanted(&control, first), []);
+    assert_eq!(wanted(&control, second), [others.id]);
+    while ask(&mut control, first).is_self_play() {}
+    assert_eq!(wanted(&control, second), [], "no pair waits any more");
+    control.step(Event::LeaseReturned(pair.id), 0);
+    assert_eq!(wanted(&control, second), [others.id], "one waits again");
+}

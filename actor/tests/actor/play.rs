@@ -1,67 +1,16 @@
-//! The actor against a peer that speaks the coordinator's half of the wire.
+//! Leases, games and verdicts while nothing is wrong with the disk.
 
-#![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
-
-mod peer;
-
-use std::net::SocketAddr;
 use std::path::Path;
 
-use peer::{Mood, Peer, Server};
 use tengen_actor::Options;
 use tengen_games::{Action, AnyGame};
 use tengen_inference::Device;
-use tengen_proto::v1::Probe;
 use tengen_records::{Kind, LeaseId, RecordId};
 use tengen_selfplay::{MatchGame, Plan};
 use tengen_service::credentials::ConnectArgs;
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
-const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
-
-fn self_play(games: u32) -> Plan {
-    Plan::SelfPlay {
-        games,
-        random_plies_max: 1,
-    }
-}
-
-fn options(server: &Server, data: &Path) -> Options {
-    Options {
-        join: server.url(),
-        connect: ConnectArgs::default(),
-        data: data.to_path_buf(),
-        games: 8,
-        batch_max: 8,
-        threads: Some(2),
-        device: Device::Cpu,
-        onnxruntime: None,
-        drain_seconds: 20,
-    }
-}
-
-/// An actor in this process.
-struct Running {
-    stop: CancellationToken,
-    task: JoinHandle<anyhow::Result<()>>,
-}
-
-impl Running {
-    fn start(options: Options) -> Running {
-        let stop = CancellationToken::new();
-        Running {
-            task: tokio::spawn(tengen_actor::run(options, stop.clone())),
-            stop,
-        }
-    }
-
-    /// Asks it to stop and waits until it has.
-    async fn drain(self) -> anyhow::Result<()> {
-        self.stop.cancel();
-        self.task.await.unwrap()
-    }
-}
+use crate::peer::{Mood, Peer};
+use crate::{ANY_PORT, Running, SPOOL_BYTES_MAX, options, self_play};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_are_played_and_every_game_gets_its_verdict() {
@@ -274,46 +223,6 @@ async fn a_cancelled_lease_is_dropped_for_the_next_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn play_pauses_while_the_outbox_is_full() {
-    let data = tempfile::tempdir().unwrap();
-    let peer = Peer::new("tic-tac-toe");
-    peer.state().mood = Mood::Silence;
-    peer.order(1, self_play(20_000), 2);
-    let server = peer.serve(ANY_PORT).await;
-    let actor = Running::start(Options {
-        games: 64,
-        batch_max: 64,
-        ..options(&server, data.path())
-    });
-    peer.until("two reports with a full outbox and no more games", |state| {
-        let [.., earlier, later] = state.reports.as_slice() else {
-            return false;
-        };
-        earlier.queue >= 4_096 && earlier.games == later.games
-    })
-    .await;
-    let paused_at = {
-        let mut state = peer.state();
-        assert!(
-            state.reports.last().unwrap().queue < 4_200,
-            "{:?}",
-            state.reports.last()
-        );
-        state.mood = Mood::Store;
-        state.reports.last().unwrap().games
-    };
-    // What the peer kept silent about is sent again over the next link.
-    let address = server.address;
-    server.kill().await;
-    let _server = peer.serve(address).await;
-    peer.until("play to go on", |state| {
-        state.reports.last().is_some_and(|report| report.games > paused_at)
-    })
-    .await;
-    actor.drain().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn other_rules_are_refused_with_both_fingerprints() {
     let data = tempfile::tempdir().unwrap();
     let peer = Peer::new("tic-tac-toe");
@@ -327,69 +236,6 @@ async fn other_rules_are_refused_with_both_fingerprints() {
         .unwrap_err();
     let text = format!("{error:#}");
     assert!(text.contains(&ours) && text.contains(&"07".repeat(32)), "{text}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_network_that_fails_its_probes_is_not_played_with() {
-    let data = tempfile::tempdir().unwrap();
-    let peer = Peer::new("tic-tac-toe");
-    let spec = peer.game.spec();
-    let mut policy = vec![0.0; spec.actions.len()];
-    policy[4] = 1.0;
-    let certain = Probe {
-        planes: vec![0; spec.planes_len()],
-        policy,
-        wdl: vec![1.0, 0.0, 0.0],
-    };
-    peer.state().probes = vec![certain];
-    let bad = peer.order(1, self_play(4), 4);
-    let server = peer.serve(ANY_PORT).await;
-    let actor = Running::start(options(&server, data.path()));
-    peer.until("the lease to come back", |state| state.returned.contains(&bad))
-        .await;
-    peer.state().probes.clear();
-    peer.order(2, self_play(4), 4);
-    peer.until("a lease whose network is proven", |state| state.stored.len() == 4)
-        .await;
-    actor.drain().await.unwrap();
-    assert!(peer.state().stored.keys().all(|id| id.lease == LeaseId(2)));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_broken_download_goes_on_and_a_restart_finds_the_network_on_disk() {
-    let data = tempfile::tempdir().unwrap();
-    let peer = Peer::new("tic-tac-toe");
-    peer.state().break_download_at = Some(2_500);
-    peer.order(1, self_play(2), 4);
-    let server = peer.serve(ANY_PORT).await;
-    let actor = Running::start(options(&server, data.path()));
-    peer.until("two games", |state| state.stored.len() == 2).await;
-    actor.drain().await.unwrap();
-    assert_eq!(
-        peer.state().downloads,
-        2,
-        "the second stream goes on where the first broke"
-    );
-
-    peer.order(2, self_play(2), 4);
-    let actor = Running::start(options(&server, data.path()));
-    peer.until("two more", |state| state.stored.len() == 4).await;
-    actor.drain().await.unwrap();
-    assert_eq!(peer.state().downloads, 2, "nothing is fetched twice");
-
-    // A damaged file is noticed and replaced.
-    let cached = std::fs::read_dir(data.path().join("models"))
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
-    tengen_service::files::write_atomic(&cached, b"damaged").unwrap();
-    peer.order(3, self_play(2), 4);
-    let actor = Running::start(options(&server, data.path()));
-    peer.until("two more again", |state| state.stored.len() == 6).await;
-    actor.drain().await.unwrap();
-    assert_eq!(peer.state().downloads, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -410,6 +256,7 @@ async fn an_actor_may_start_before_its_coordinator_and_stop_without_one() {
         device: Device::Cpu,
         onnxruntime: None,
         drain_seconds: 20,
+        spool_bytes_max: SPOOL_BYTES_MAX,
     };
     Running::start(options(data.path())).drain().await.unwrap();
 
@@ -418,4 +265,51 @@ async fn an_actor_may_start_before_its_coordinator_and_stop_without_one() {
     let _server = peer.serve(address).await;
     peer.until("two games", |state| state.stored.len() == 2).await;
     actor.drain().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn match_work_does_not_wait_for_the_end_of_self_play_leases() {
+    let data = tempfile::tempdir().unwrap();
+    let peer = Peer::new("connect-four");
+    let endless = peer.order(1, self_play(1_000_000), 32);
+    let server = peer.serve(ANY_PORT).await;
+    let actor = Running::start(options(&server, data.path()));
+    let mentioned = endless.to_bytes().to_vec();
+    peer.until("the lease at work", |state| {
+        let named = |report: &tengen_proto::v1::ReportActorRequest| report.lease_ids.contains(&mentioned);
+        state.reports.last().is_some_and(named) && state.stored.len() > 8
+    })
+    .await;
+    let games = [0, 1].map(|seat0_model| MatchGame {
+        pair: 0,
+        opening: vec![Action(3)],
+        sampled_plies: 0,
+        seat0_model,
+    });
+    let of_match = peer.order(2, Plan::Match { games: games.into() }, 32);
+    // A gate has opened.
+    let (opened, started) = {
+        let mut state = peer.state();
+        state.wanted_back.push(endless);
+        (
+            state.reports.len(),
+            state.stored.keys().map(|id| id.index).max().unwrap(),
+        )
+    };
+    peer.until("the match", |state| {
+        state.stored.keys().filter(|id| id.lease == of_match).count() == 2 && state.returned == [endless]
+    })
+    .await;
+    // The next report is answered with the wish, and the one that hands the lease back may come before the question.
+    let waited = peer.state().issued_after[&of_match] - opened;
+    assert!(waited <= 2, "{waited} reports went by");
+    actor.drain().await.unwrap();
+    let state = peer.state();
+    let late = state
+        .stored
+        .keys()
+        .filter(|id| id.lease == endless && id.index > started);
+    assert!(late.count() >= 1, "games in flight go on");
+    assert!(state.verdicts.keys().all(|&verdict| verdict == "VERDICT_STORED"));
+    assert_eq!(state.returned, [endless], "the match was finished");
 }

@@ -43,13 +43,30 @@ pub(crate) enum Mood {
     Reject(u32),
 }
 
+/// What a download does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DownloadFault {
+    /// The stream breaks after about so many bytes.
+    Break(usize),
+    /// The stream ends after about so many bytes as if it were complete.
+    End(usize),
+    /// The byte at this place of the file is another one.
+    Flip(usize),
+    /// The chunk that should begin at this place is left out.
+    Skip(usize),
+}
+
 pub(crate) struct State {
     pub(crate) mood: Mood,
     /// Orders to hand out, then "wait".
     pub(crate) orders: VecDeque<Order>,
     pub(crate) issued: BTreeMap<LeaseId, Order>,
+    /// Reports that had come when each lease was handed out.
+    pub(crate) issued_after: BTreeMap<LeaseId, usize>,
     /// Stored records.
     pub(crate) stored: BTreeMap<RecordId, Vec<u8>>,
+    /// Every record that came, whatever the verdict.
+    pub(crate) seen: BTreeMap<RecordId, Vec<u8>>,
     /// Arrivals by game, whatever the verdict.
     pub(crate) arrivals: BTreeMap<RecordId, u32>,
     pub(crate) verdicts: BTreeMap<&'static str, u32>,
@@ -59,11 +76,14 @@ pub(crate) struct State {
     pub(crate) reports: Vec<ReportActorRequest>,
     pub(crate) returned: Vec<LeaseId>,
     pub(crate) cancel: Vec<LeaseId>,
+    pub(crate) wanted_back: Vec<LeaseId>,
     pub(crate) answer: RegisterActorResponse,
     pub(crate) models: Vec<Arc<ModelBytes>>,
     pub(crate) probes: Vec<Probe>,
-    /// Bytes after which a download stream breaks, once.
-    pub(crate) break_download_at: Option<usize>,
+    /// What the next downloads do wrong, in order.
+    pub(crate) download_faults: VecDeque<DownloadFault>,
+    /// Where each download began.
+    pub(crate) download_offsets: Vec<u64>,
 }
 
 /// Everything but the socket: survives a restart of the server.
@@ -86,12 +106,15 @@ impl Peer {
             protocol: PROTOCOL,
             build: "peer".to_owned(),
             report_interval_ms: 100,
+            run_created_unix_ms: 1,
         };
         let state = State {
             mood: Mood::Store,
             orders: VecDeque::new(),
             issued: BTreeMap::new(),
+            issued_after: BTreeMap::new(),
             stored: BTreeMap::new(),
+            seen: BTreeMap::new(),
             arrivals: BTreeMap::new(),
             verdicts: BTreeMap::new(),
             registered: 0,
@@ -100,10 +123,12 @@ impl Peer {
             reports: Vec::new(),
             returned: Vec::new(),
             cancel: Vec::new(),
+            wanted_back: Vec::new(),
             answer,
             models: [1, 2].map(|seed| network(&game, seed)).into(),
             probes: Vec::new(),
-            break_download_at: None,
+            download_faults: VecDeque::new(),
+            download_offsets: Vec::new(),
         };
         Peer {
             game,
@@ -186,27 +211,31 @@ impl Peer {
         }
     }
 
-    fn verdict(&self, record: &[u8]) -> Option<SubmitGameResponse> {
+    fn verdict(&self, game: &SubmitGameRequest) -> Option<SubmitGameResponse> {
+        let record = &game.record;
         let (id, outcome) = self.check(record);
         self.change(|state| {
             let arrivals = state.arrivals.entry(id).or_default();
             *arrivals += 1;
             let first = *arrivals == 1;
+            state.seen.insert(id, record.clone());
             let verdict = match (outcome, state.mood) {
                 (Err(rejection), _) => panic!("game {id}: {rejection}"),
                 (Ok(()), Mood::Silence) => return None,
                 (Ok(()), Mood::RetryFirst) if first => Verdict::Retry,
                 (Ok(()), Mood::Reject(index)) if index == id.index => Verdict::Rejected,
-                (Ok(()), _) => match state.stored.insert(id, record.to_vec()) {
+                (Ok(()), _) => match state.stored.insert(id, record.clone()) {
                     None => Verdict::Stored,
-                    Some(old) if old == record => Verdict::Duplicate,
+                    Some(old) if old == *record => Verdict::Duplicate,
                     Some(_) => Verdict::Conflict,
                 },
             };
             *state.verdicts.entry(verdict.as_str_name()).or_default() += 1;
             Some(SubmitGameResponse {
-                lease_id: id.lease.to_bytes().to_vec(),
-                game_index: id.index,
+                // As for a record that cannot be read: the ticket alone must do.
+                lease_id: Vec::new(),
+                game_index: 0,
+                ticket: game.ticket,
                 verdict: verdict.into(),
                 reason_code: "illegal-action".to_owned(),
                 detail: "as the test wants it".to_owned(),
@@ -331,6 +360,7 @@ impl ActorService for Peer {
             match state.orders.pop_front() {
                 Some(order) => {
                     let wire = order_to_wire(&order);
+                    state.issued_after.insert(order.lease, state.reports.len());
                     state.issued.insert(order.lease, order);
                     WireWork::Order(wire)
                 }
@@ -352,7 +382,7 @@ impl ActorService for Peer {
         let peer = self.clone();
         tokio::spawn(async move {
             while let Ok(Some(game)) = games.message().await {
-                if let Some(verdict) = peer.verdict(&game.record)
+                if let Some(verdict) = peer.verdict(&game)
                     && sender.send(Ok(verdict)).await.is_err()
                 {
                     return;
@@ -364,7 +394,8 @@ impl ActorService for Peer {
 
     async fn report(&self, request: Request<ReportActorRequest>) -> Result<Response<ReportActorResponse>, Status> {
         let report = request.into_inner();
-        let cancelled = self.change(|state| {
+        let wire = |leases: &[LeaseId]| leases.iter().map(|id| id.to_bytes().to_vec()).collect();
+        let answer = self.change(|state| {
             state.returned.extend(
                 report
                     .returned_lease_ids
@@ -372,11 +403,12 @@ impl ActorService for Peer {
                     .map(|id| LeaseId::from_bytes(id).unwrap()),
             );
             state.reports.push(report);
-            state.cancel.iter().map(|id| id.to_bytes().to_vec()).collect()
+            ReportActorResponse {
+                cancelled_lease_ids: wire(&state.cancel),
+                wanted_back_lease_ids: wire(&state.wanted_back),
+            }
         });
-        Ok(Response::new(ReportActorResponse {
-            cancelled_lease_ids: cancelled,
-        }))
+        Ok(Response::new(answer))
     }
 }
 
@@ -407,17 +439,26 @@ impl ModelService for Peer {
         request: Request<DownloadModelRequest>,
     ) -> Result<Response<Self::DownloadModelStream>, Status> {
         let DownloadModelRequest { model_id, offset } = request.into_inner();
-        let (bytes, broken) = self.change(|state| {
+        let (mut bytes, fault) = self.change(|state| {
             state.downloads += 1;
+            state.download_offsets.push(offset);
             let model = state.models.iter().find(|model| model.id().0 == *model_id).unwrap();
-            (model.bytes().to_vec(), state.break_download_at.take())
+            (model.bytes().to_vec(), state.download_faults.pop_front())
         });
+        if let Some(DownloadFault::Flip(at)) = fault {
+            bytes[at] ^= 1;
+        }
         let mut answers = Vec::new();
         for (number, data) in bytes[offset as usize..].chunks(1_000).enumerate() {
             let offset = offset + 1_000 * number as u64;
-            if broken.is_some_and(|at| offset as usize >= at) {
-                answers.push(Err(Status::unavailable("as the test wants it")));
-                break;
+            match fault {
+                Some(DownloadFault::Break(at)) if offset as usize >= at => {
+                    answers.push(Err(Status::unavailable("as the test wants it")));
+                    break;
+                }
+                Some(DownloadFault::End(at)) if offset as usize >= at => break,
+                Some(DownloadFault::Skip(at)) if offset as usize == at => continue,
+                _ => {}
             }
             answers.push(Ok(ModelChunk {
                 offset,

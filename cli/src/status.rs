@@ -48,6 +48,9 @@ fn page(status: &RunStatus) -> String {
         ("learner", learner(status)),
         ("rates", rates(status)),
     ];
+    if !status.audit.is_empty() {
+        lines.push(("audit", audit(status)));
+    }
     if !status.rejected.is_empty() {
         lines.push(("rejected", counts(&status.rejected)));
     }
@@ -116,6 +119,14 @@ fn games(status: &RunStatus) -> String {
     )
 }
 
+fn audit(status: &RunStatus) -> String {
+    let mut text = format!("{} games, {} failed", status.audited, status.audit_failed);
+    if status.audit_missed > 0 {
+        let _ = write!(text, ", {} missed", status.audit_missed);
+    }
+    format!("{text} ({})", status.audit)
+}
+
 pub(crate) fn learner(status: &RunStatus) -> String {
     match &status.learner {
         None => "not seen yet".to_owned(),
@@ -174,6 +185,9 @@ mod tests {
                 ..Gate::default()
             }),
             rejected: [("illegal-action".to_owned(), 2)].into(),
+            audited: 31,
+            audit_failed: 1,
+            audit: "2 % of the games, 4 positions each".to_owned(),
             ..RunStatus::default()
         };
         let page = page(&status);
@@ -181,6 +195,7 @@ mod tests {
             "2: 10 of 200 games at 64",
             "3 of 30 pairs",
             "illegal-action 2",
+            "31 games, 1 failed (2 % of the games, 4 positions each)",
             "not seen yet",
         ] {
             assert!(page.contains(part), "{part:?} in\n{page}");

@@ -37,6 +37,10 @@ pub struct Cli {
     /// Write the bound address to this file once it serves
     #[arg(long, value_name = "FILE")]
     pub addr_file: Option<PathBuf>,
+    /// ONNX Runtime's library for audits, or the folder it is in; without it the coordinator does not start then [default:
+    /// looked up, and no audits where it is not found]
+    #[arg(long, value_name = "PATH")]
+    pub onnxruntime: Option<PathBuf>,
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show a doc comment here as help")]
     pub process: ProcessArgs,
@@ -48,6 +52,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
     let run = cli.run.as_deref().map(RunConfig::load).transpose()?;
     let mut config = Config::load(cli.config.as_deref())?;
     config.listen = cli.listen.unwrap_or(config.listen);
+    config.onnxruntime = cli.onnxruntime.or(config.onnxruntime);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("coordinator-io")

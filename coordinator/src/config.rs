@@ -1,16 +1,17 @@
 //! What the coordinator's process is told beside the run: where it listens, whom it serves, what it may use.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tengen_service::process_config;
 use tengen_service::run_config::ConfigError;
 
+use crate::audit::AuditConfig;
 use crate::failpoint::DieAt;
 
 /// The coordinator's configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Where to listen; port 0 takes any.
@@ -18,6 +19,10 @@ pub struct Config {
     /// For tests of crashes: die at this step of a game's way, for example `committed:3`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub die_at: Option<DieAt>,
+    /// ONNX Runtime's library for audits, or the folder it is in; looked up when not given.
+    pub onnxruntime: Option<PathBuf>,
+    /// How games are audited; when not given, by the section's defaults if ONNX Runtime is found.
+    pub audit: Option<AuditConfig>,
 }
 
 impl Default for Config {
@@ -25,6 +30,8 @@ impl Default for Config {
         Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7300)),
             die_at: None,
+            onnxruntime: None,
+            audit: None,
         }
     }
 }
@@ -32,6 +39,12 @@ impl Default for Config {
 impl Config {
     /// Reads the file, if one is given, and the environment (`TENGEN_COORDINATOR__LISTEN=...`).
     pub fn load(file: Option<&Path>) -> Result<Config, ConfigError> {
-        process_config::load("coordinator", file)
+        let config: Config = process_config::load("coordinator", file)?;
+        let faults = config.audit.map(|audit| audit.faults()).unwrap_or_default();
+        if faults.is_empty() {
+            return Ok(config);
+        }
+        let origin = file.map_or_else(|| "environment".to_owned(), |path| path.display().to_string());
+        Err(ConfigError::Faults { origin, faults })
     }
 }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
+use crate::audit::{self, AuditConfig, AuditStartError, AuditThread};
 use crate::clock::unix_ms;
 use crate::config::Config;
 use crate::facts::RunFacts;
@@ -84,6 +85,9 @@ pub enum CoordinatorError {
     /// The run's owner failed.
     #[error(transparent)]
     Owner(#[from] OwnerError),
+    /// Audits are asked for and cannot be done.
+    #[error(transparent)]
+    Audit(#[from] AuditStartError),
     /// The address file could not be written.
     #[error(transparent)]
     AddrFile(#[from] WriteError),
@@ -111,25 +115,28 @@ impl Coordinator {
         let Options {
             run,
             data,
-            config: Config { listen, die_at },
+            config,
             addr_file,
             leases,
         } = options;
+        let listen = config.listen;
         if !listen.ip().is_loopback() {
             return Err(CoordinatorError::NotLoopback(listen));
         }
-        let failpoints = Failpoints::new(die_at);
+        let failpoints = Failpoints::new(config.die_at);
         let (folder, fail) = (data.clone(), failpoints.clone());
-        let (lock, run, owner) = tokio::task::spawn_blocking(move || take_up(run, &folder, leases, &fail)).await??;
+        let (lock, run, owner, audits) =
+            tokio::task::spawn_blocking(move || take_up(run, &config, &folder, leases, &fail)).await??;
         let (incoming, addr) = bind(listen)?;
-        let shared = Shared::new(run, Readers::new(&data), ModelFiles::new(&data), stop, failpoints);
+        let mut shared = Shared::new(run, Readers::new(&data), ModelFiles::new(&data), stop, failpoints);
+        let auditor = audits.map(|config| start_audits(&mut shared, config)).transpose()?;
         let router = build(&shared)?;
         if let Some(path) = addr_file {
             let text = format!("{addr}\n");
             tokio::task::spawn_blocking(move || write_atomic(&path, text.as_bytes())).await??;
         }
         tracing::info!(%addr, run = %shared.run.facts().id, data = %data.display(), "serving");
-        let task = tokio::spawn(serve(shared, router, incoming, owner, lock));
+        let task = tokio::spawn(serve(shared, router, incoming, (owner, auditor), lock));
         Ok(Coordinator { addr, task })
     }
 
@@ -146,15 +153,24 @@ impl Coordinator {
 
 /// Locks the folder and brings the run up. Blocks.
 fn take_up(
-    config: RunConfig,
+    run: RunConfig,
+    config: &Config,
     data: &std::path::Path,
     leases: LeaseRules,
     failpoints: &Failpoints,
-) -> Result<(FolderLock, Handle, OwnerThread), CoordinatorError> {
+) -> Result<(FolderLock, Handle, OwnerThread, Option<AuditConfig>), CoordinatorError> {
     let lock = lock_folder(data, "coordinator")?;
-    let (connection, facts): (_, RunFacts) = open_run(data, config, unix_ms())?;
+    let audits = audit::prepare(config.audit, config.onnxruntime.as_deref())?;
+    let (connection, mut facts): (_, RunFacts) = open_run(data, run, unix_ms())?;
+    facts.audit = audits.says;
     let (handle, owner) = run::spawn(connection, data, Arc::new(facts), leases, failpoints.clone())?;
-    Ok((lock, handle, owner))
+    Ok((lock, handle, owner, audits.config))
+}
+
+fn start_audits(shared: &mut Shared, config: AuditConfig) -> Result<AuditThread, AuditStartError> {
+    let (auditor, thread) = audit::start(config, shared.run.clone(), &shared.archive)?;
+    shared.audit = Some(auditor);
+    Ok(thread)
 }
 
 pub(crate) type Router = tonic::transport::server::Router;
@@ -226,7 +242,7 @@ async fn serve(
     shared: Shared,
     (router, health): (Router, tonic_health::server::HealthReporter),
     incoming: TcpIncoming,
-    owner: OwnerThread,
+    (owner, auditor): (OwnerThread, Option<AuditThread>),
     lock: FolderLock,
 ) -> Result<(), CoordinatorError> {
     let stop = shared.archive.stop.clone();
@@ -246,9 +262,16 @@ async fn serve(
             server.await.or_else(|error| if error.is_cancelled() { Ok(Ok(())) } else { Err(error) })
         }
     };
-    // Every other handle is gone with the server, or the owner was stopped: it commits what waits and ends.
+    // Every other handle is gone with the server and the auditor, or the owner was stopped: it commits what waits and
+    // ends.
     drop(run);
-    let owned = tokio::task::spawn_blocking(move || owner.join()).await?;
+    let owned = tokio::task::spawn_blocking(move || {
+        if let Some(auditor) = auditor {
+            auditor.join();
+        }
+        owner.join()
+    })
+    .await?;
     drop(lock);
     served??;
     owned?;

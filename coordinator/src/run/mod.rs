@@ -6,6 +6,7 @@
 //! of the same transaction as the game that caused them, so the database never holds one without the other. When a
 //! commit fails nobody is answered, and the state is read again from the database.
 
+mod audits;
 mod candidates;
 mod games;
 mod owner;

@@ -2,7 +2,7 @@
 
 use tengen_control::{GameScore, GateId, Leg};
 use tengen_proto::v1;
-use tengen_records::{Checked, Kind, LeaseId, RecordId, Rejection};
+use tengen_records::{Checked, Kind, LeaseId, ModelId, RecordId, Rejection};
 use tengen_selfplay::Order;
 use tokio::sync::oneshot;
 
@@ -57,12 +57,15 @@ pub(crate) enum ActorRefused {
         /// Actors known.
         actors: usize,
     },
-    /// Too many of its records were refused.
-    #[error("actor {actor:?} is suspended: {strikes} of its records were refused; see the table quarantine for why")]
+    /// Too many of its records were refused, or too many of its games failed their audit.
+    #[error(
+        "actor {actor:?} is suspended: {strikes} of its records were refused or failed their audit; see the tables quarantine \
+         and audit_failures for why"
+    )]
     Suspended {
         /// The actor.
         actor: String,
-        /// Refused records.
+        /// Refused and failed records.
         strikes: u32,
     },
 }
@@ -119,6 +122,23 @@ pub(crate) struct ActorReport {
     pub(crate) provider: String,
     pub(crate) mentioned: Vec<LeaseId>,
     pub(crate) returned: Vec<LeaseId>,
+}
+
+/// What an audit of a stored game found.
+#[derive(Clone, Debug)]
+pub(crate) struct AuditReport {
+    pub(crate) game: RecordId,
+    pub(crate) actor: String,
+    /// The first network the game names.
+    pub(crate) model: ModelId,
+    /// Positions evaluated again.
+    pub(crate) positions: u32,
+    /// Greatest difference of a probability among them.
+    pub(crate) difference: f32,
+    /// What is wrong, in a sentence; none when it passed.
+    pub(crate) fault: Option<String>,
+    /// Failed audits after which the actor is suspended.
+    pub(crate) strikes_max: u32,
 }
 
 /// What the learner is told.
@@ -178,6 +198,12 @@ pub(crate) enum Request {
         fence: u64,
         model: Box<ModelRow>,
         reply: oneshot::Sender<Result<ModelRow, PublishRefused>>,
+    },
+    /// Count an audit, if one was done, and the drawn games that were missed since the last.
+    Audited {
+        report: Option<Box<AuditReport>>,
+        missed: u64,
+        reply: oneshot::Sender<()>,
     },
     /// Let time pass.
     Tick,

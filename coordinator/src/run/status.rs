@@ -77,6 +77,7 @@ impl State {
             ..live.status.clone()
         });
         let actors = self.actor_statuses(now_ms);
+        let audits = self.audit_totals();
         v1::RunStatus {
             run_id: self.facts.id.to_string(),
             game: self.facts.game.spec().id.clone(),
@@ -107,6 +108,10 @@ impl State {
             actors,
             opening_paths: self.opening_paths.clone().into_iter().collect(),
             candidates_waiting: u32::from(self.control.waiting().is_some()),
+            audited: audits.audited,
+            audit_failed: audits.failed,
+            audit_missed: audits.missed,
+            audit: self.facts.audit.clone(),
         }
     }
 

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::archive::Archive;
+use crate::audit::Auditor;
 use crate::failpoint::Failpoints;
 use crate::files::ModelFiles;
 use crate::run::Handle;
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     /// Bounds the record checks that run at once: they keep a core busy.
     pub(crate) checks: Arc<Semaphore>,
     pub(crate) failpoints: Failpoints,
+    /// Draws stored games for audits; none when they are off.
+    pub(crate) audit: Option<Arc<Auditor>>,
 }
 
 impl Shared {
@@ -67,6 +70,7 @@ impl Shared {
             leases,
             checks: Arc::new(Semaphore::new(cores + CHECKS_SPARE)),
             failpoints,
+            audit: None,
         }
     }
 

@@ -68,6 +68,7 @@ async fn judge(shared: &Shared, game: v1::SubmitGameRequest) -> Result<v1::Submi
     match examined {
         Ok(checked) => {
             shared.failpoints.pass(Failpoint::Checked);
+            let (stored_id, actor) = (checked.id, checked.actor.clone());
             let store = |reply| Request::Store {
                 game: Box::new(checked),
                 reply,
@@ -75,7 +76,11 @@ async fn judge(shared: &Shared, game: v1::SubmitGameRequest) -> Result<v1::Submi
             let Ok(stored) = shared.run.ask(store).await else {
                 return Ok(answer(id, v1::Verdict::Retry));
             };
-            Ok(answer(id, verdict(stored?)))
+            let stored = stored?;
+            if let (StoreVerdict::Stored, Some(audit)) = (stored, &shared.audit) {
+                audit.offer(stored_id, &actor);
+            }
+            Ok(answer(id, verdict(stored)))
         }
         Err((Fault::Rejected(rejection), record)) => refuse(shared, game.actor_id, id, rejection, record).await,
         Err((Fault::Store(error), _)) => {

@@ -1,0 +1,82 @@
+//! Findings of audits: counted, and held against actors whose games fail.
+
+use rusqlite::Connection;
+
+use super::owner::Now;
+use super::request::AuditReport;
+use super::state::State;
+use crate::store::audits::{self, AuditCount, AuditFailure};
+use crate::store::{StoreError, actors, progress};
+
+impl State {
+    /// Counts an audit, and games that were drawn and missed. An actor with too many failed ones is suspended.
+    pub(super) fn audited(
+        &mut self,
+        connection: &Connection,
+        report: Option<&AuditReport>,
+        missed: u64,
+        now: Now,
+    ) -> Result<(), StoreError> {
+        if missed > 0 {
+            let nobody = self.audits.entry(audits::NOBODY.to_owned()).or_default();
+            nobody.missed += missed;
+            audits::set_count(connection, audits::NOBODY, *nobody)?;
+        }
+        let Some(report) = report else { return Ok(()) };
+        let count = self.audits.entry(report.actor.clone()).or_default();
+        count.audited += 1;
+        count.failed += u64::from(report.fault.is_some());
+        let count = *count;
+        audits::set_count(connection, &report.actor, count)?;
+        if let Some(fault) = &report.fault {
+            self.audit_failed(connection, report, fault, count, now)?;
+        }
+        Ok(())
+    }
+
+    fn audit_failed(
+        &mut self,
+        connection: &Connection,
+        report: &AuditReport,
+        fault: &str,
+        count: AuditCount,
+        now: Now,
+    ) -> Result<(), StoreError> {
+        let actor = report.actor.as_str();
+        let failure = AuditFailure {
+            game: report.game,
+            actor,
+            model: report.model,
+            positions: report.positions,
+            difference: report.difference,
+            detail: fault,
+        };
+        audits::insert_failure(connection, &failure, now.unix_ms)?;
+        tracing::warn!(game = %report.game, %actor, fault, failed = count.failed, "a game failed its audit");
+        let Some(row) = self.actors.get_mut(actor) else {
+            return Ok(());
+        };
+        row.strikes += 1;
+        if count.failed >= u64::from(report.strikes_max) && row.suspended_ms.is_none() {
+            row.suspended_ms = Some(now.unix_ms);
+            let detail = format!(
+                "{actor}: {} games failed their audit, the last one at {fault}",
+                count.failed
+            );
+            progress::audit(connection, "coordinator", "suspend-actor", &detail, now.unix_ms)?;
+            tracing::error!(%actor, failed = count.failed, "actor suspended");
+        }
+        actors::set_strikes(connection, actor, row.strikes, row.suspended_ms)
+    }
+
+    /// Audits of all actors together.
+    pub(super) fn audit_totals(&self) -> AuditCount {
+        self.audits
+            .values()
+            .fold(AuditCount::default(), |sum, count| AuditCount {
+                audited: sum.audited + count.audited,
+                failed: sum.failed + count.failed,
+                missed: sum.missed + count.missed,
+            })
+    }
+}

@@ -1,7 +1,7 @@
 //! The section `[audit]` of the process's configuration.
 
 use serde::{Deserialize, Serialize};
-use tengen_selfplay::audit::TOLERANCE_FP32;
+use tengen_selfplay::audit::{TOLERANCE_CPU, TOLERANCE_OTHER};
 
 /// Most positions of one game that are evaluated again.
 const POSITIONS_MAX: u32 = 256;
@@ -17,8 +17,11 @@ pub struct AuditConfig {
     pub positions: u32,
     /// Failed audits after which an actor is suspended, at least 1.
     pub strikes: u32,
-    /// Smallest difference of a probability that fails a position, above 0 and at most 1. Measured: docs/audit.md.
-    pub tolerance: f32,
+    /// Smallest difference of a probability that fails a position of an actor on a CPU, above 0 and at most 1. Measured:
+    /// docs/audit.md.
+    pub tolerance_cpu: f32,
+    /// The same for actors on other devices.
+    pub tolerance_other: f32,
 }
 
 impl Default for AuditConfig {
@@ -27,7 +30,8 @@ impl Default for AuditConfig {
             share: 0.02,
             positions: 4,
             strikes: 3,
-            tolerance: TOLERANCE_FP32,
+            tolerance_cpu: TOLERANCE_CPU,
+            tolerance_other: TOLERANCE_OTHER,
         }
     }
 }
@@ -39,8 +43,15 @@ impl AuditConfig {
             share,
             positions,
             strikes,
-            tolerance,
+            tolerance_cpu,
+            tolerance_other,
         } = *self;
+        let above_none = |key: &str, tolerance: f32| {
+            (
+                tolerance > 0.0 && tolerance <= 1.0,
+                format!("audit.{key} = {tolerance} is not above 0 and at most 1"),
+            )
+        };
         let rules = [
             (
                 (0.0..=1.0).contains(&share),
@@ -51,10 +62,8 @@ impl AuditConfig {
                 format!("audit.positions = {positions} is not in 1..={POSITIONS_MAX}"),
             ),
             (strikes >= 1, format!("audit.strikes = {strikes} is not at least 1")),
-            (
-                tolerance > 0.0 && tolerance <= 1.0,
-                format!("audit.tolerance = {tolerance} is not above 0 and at most 1"),
-            ),
+            above_none("tolerance_cpu", tolerance_cpu),
+            above_none("tolerance_other", tolerance_other),
         ];
         let broken = rules.into_iter().filter(|(holds, _)| !holds);
         broken.map(|(_, fault)| fault).collect()
@@ -72,12 +81,13 @@ mod tests {
             share: f64::NAN,
             positions: 0,
             strikes: 0,
-            tolerance: 2.0,
+            tolerance_cpu: 2.0,
+            tolerance_other: 0.0,
         };
         let faults = broken.faults();
-        for part in ["share = NaN", "positions = 0", "strikes = 0", "tolerance = 2"] {
+        for part in ["share = NaN", "positions = 0", "strikes = 0", "cpu = 2", "other = 0"] {
             assert!(faults.iter().any(|fault| fault.contains(part)), "{part}: {faults:?}");
         }
-        assert_eq!(faults.len(), 4);
+        assert_eq!(faults.len(), 5);
     }
 }

@@ -249,23 +249,13 @@ impl Desk {
         let models = self.models(&record)?;
         let game = Arc::clone(&self.run.facts().game);
         let differences = game.audit(&record, &plies, &models, &mut self.evaluator)?;
-        let mut faults = differences
-            .iter()
-            .filter_map(|found| Some((found, found.fault(self.config.tolerance)?)));
-        let fault = match faults.next() {
-            Some((_, first)) => Some(first),
-            // Actors search every ply: a record without a search has hidden what its network saw.
-            None if plies.is_empty() => Some("no ply states what its network saw".to_owned()),
-            None => None,
-        };
         Ok(AuditReport {
             game: sampled.game,
             actor: sampled.actor.clone(),
             model: record.models.first().copied().unwrap_or(ModelId([0; 32])),
             positions: differences.len() as u32,
-            difference: differences.iter().map(Difference::greatest).fold(0.0, f32::max),
-            fault,
-            strikes_max: self.config.strikes,
+            worst: Difference::worst(&differences),
+            config: self.config,
         })
     }
 
@@ -355,6 +345,23 @@ mod tests {
         assert!(both < 60, "{both} of {} are drawn with either secret", one.len());
         assert!(games.clone().all(|game| draw(&[1; 32], 1.0, game).is_some()));
         assert!(games.clone().all(|game| draw(&[1; 32], 0.0, game).is_none()));
+    }
+
+    #[test]
+    fn a_game_that_finds_the_queue_full_is_counted_as_missed() {
+        let (queue, mut drawn) = mpsc::channel(1);
+        let auditor = Auditor {
+            secret: [3; 32],
+            share: 1.0,
+            queue,
+            missed: Arc::default(),
+        };
+        for index in 0..3 {
+            let lease = LeaseId(1);
+            auditor.offer(RecordId { lease, index }, "actor");
+        }
+        assert_eq!(auditor.missed.load(Ordering::Relaxed), 2);
+        assert_eq!(drawn.try_recv().map(|sampled| sampled.game.index), Ok(0));
     }
 
     #[test]

@@ -23,15 +23,32 @@ impl State {
             audits::set_count(connection, audits::NOBODY, *nobody)?;
         }
         let Some(report) = report else { return Ok(()) };
+        let fault = self.fault(report);
         let count = self.audits.entry(report.actor.clone()).or_default();
         count.audited += 1;
-        count.failed += u64::from(report.fault.is_some());
+        count.failed += u64::from(fault.is_some());
         let count = *count;
         audits::set_count(connection, &report.actor, count)?;
-        if let Some(fault) = &report.fault {
+        if let Some(fault) = &fault {
             self.audit_failed(connection, report, fault, count, now)?;
         }
         Ok(())
+    }
+
+    /// What is wrong with an audited game, in a sentence.
+    fn fault(&self, report: &AuditReport) -> Option<String> {
+        let Some(worst) = report.worst else {
+            // Actors search every ply: a record without a search hides what its network saw.
+            return Some("no ply states what its network saw".to_owned());
+        };
+        let live = self.live_actors.get(&report.actor);
+        // An actor that has not said yet where it computes gets the benefit of the doubt.
+        let tolerance = if live.is_some_and(|live| live.provider.contains("CPU")) {
+            report.config.tolerance_cpu
+        } else {
+            report.config.tolerance_other
+        };
+        worst.fault(tolerance)
     }
 
     fn audit_failed(
@@ -48,7 +65,7 @@ impl State {
             actor,
             model: report.model,
             positions: report.positions,
-            difference: report.difference,
+            difference: report.worst.map_or(1.0, |worst| worst.greatest()),
             detail: fault,
         };
         audits::insert_failure(connection, &failure, now.unix_ms)?;
@@ -57,7 +74,7 @@ impl State {
             return Ok(());
         };
         row.strikes += 1;
-        if count.failed >= u64::from(report.strikes_max) && row.suspended_ms.is_none() {
+        if count.failed >= u64::from(report.config.strikes) && row.suspended_ms.is_none() {
             row.suspended_ms = Some(now.unix_ms);
             let detail = format!(
                 "{actor}: {} games failed their audit, the last one at {fault}",

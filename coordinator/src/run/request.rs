@@ -4,8 +4,10 @@ use tengen_control::{GameScore, GateId, Leg};
 use tengen_proto::v1;
 use tengen_records::{Checked, Kind, LeaseId, ModelId, RecordId, Rejection};
 use tengen_selfplay::Order;
+use tengen_selfplay::audit::Difference;
 use tokio::sync::oneshot;
 
+use crate::audit::AuditConfig;
 use crate::store::actors::ActorRow;
 use crate::store::models::ModelRow;
 
@@ -133,12 +135,10 @@ pub(crate) struct AuditReport {
     pub(crate) model: ModelId,
     /// Positions evaluated again.
     pub(crate) positions: u32,
-    /// Greatest difference of a probability among them.
-    pub(crate) difference: f32,
-    /// What is wrong, in a sentence; none when it passed.
-    pub(crate) fault: Option<String>,
-    /// Failed audits after which the actor is suspended.
-    pub(crate) strikes_max: u32,
+    /// What is plainest among them; none when no ply states what its network saw.
+    pub(crate) worst: Option<Difference>,
+    /// What is held against the actor, and when.
+    pub(crate) config: AuditConfig,
 }
 
 /// What the learner is told.

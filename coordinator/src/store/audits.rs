@@ -35,7 +35,7 @@ pub struct AuditFailure<'a> {
     pub model: ModelId,
     /// Positions evaluated.
     pub positions: u32,
-    /// Greatest difference of a probability among them.
+    /// Greatest difference of a probability among them; 1 when there is nothing to compare.
     pub difference: f32,
     /// What is wrong, in a sentence.
     pub detail: &'a str,

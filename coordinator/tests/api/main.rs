@@ -1,5 +1,6 @@
 //! The coordinator over its real wire: a server on a loopback port, real clients, records of random games.
 
+mod audits;
 mod gates;
 mod models;
 mod records;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use rand::RngExt;
 use tengen_games::{Action, Game, IllegalAction, State};
-use tengen_inference::{Device, Outputs, SessionOptions, softmax};
+use tengen_inference::{Device, Outputs, PARITY_TOLERANCE, SessionOptions, softmax};
 use tengen_records::{ModelId, NET_POLICY_TOP_MAX, Precision, Record, SearchBlock};
 use tengen_search::Wdl;
 
@@ -23,9 +23,13 @@ use crate::seed::game_rng;
 
 pub use tengen_inference::InferenceError;
 
-/// Greatest difference of a probability that honest hardware shows with a network in 32-bit floating point, with room.
-/// Measured: docs/audit.md.
-pub const TOLERANCE_FP32: f32 = 1e-4;
+/// Difference of a probability that no honest actor on a CPU reaches with a network in 32-bit floating point. Measured:
+/// docs/audit.md.
+pub const TOLERANCE_CPU: f32 = 2e-5;
+
+/// The same for other devices, whose kernels may multiply in fewer bits. Not measured: it is what the probes of a network
+/// allow the hardware of an actor.
+pub const TOLERANCE_OTHER: f32 = PARITY_TOLERANCE;
 
 /// Precision of every network there is: the files know no other, so a record that states another one is false.
 const NETWORK_PRECISION: Precision = Precision::Fp32;
@@ -94,6 +98,13 @@ impl Difference {
         self.wdl.max(self.policy)
     }
 
+    /// The plainest of them: a false precision before a true one, then the greatest difference.
+    pub fn worst(differences: &[Difference]) -> Option<Difference> {
+        let rank = |found: &Difference| (found.precision != NETWORK_PRECISION, found.greatest());
+        let worse = |one: Difference, other: Difference| if rank(&other) > rank(&one) { other } else { one };
+        differences.iter().copied().reduce(worse)
+    }
+
     /// What is wrong, in a sentence for people; `None` when the difference is one that honest hardware shows.
     pub fn fault(&self, tolerance: f32) -> Option<String> {
         if self.precision != NETWORK_PRECISION {
@@ -106,7 +117,7 @@ impl Difference {
         }
         (self.greatest() >= tolerance).then(|| {
             format!(
-                "ply {}: the record is {:.2e} (win, draw, loss) and {:.2e} (policy) away from network {}, at most \
+                "ply {}: the record is {:.2e} (win, draw, loss) and {:.2e} (policy) away from network {}, less than \
                  {tolerance:.0e} is honest",
                 self.ply,
                 self.wdl,

@@ -161,7 +161,7 @@ fn base<'a, G: Game, R: Rng>(game: &G, leases: &'a [Expected; 2], n: u32, rng: &
 }
 
 /// Leaves few searches, with short lists.
-fn thin_out<R: Rng>(record: &mut Record, rng: &mut R) {
+pub(super) fn thin_out<R: Rng>(record: &mut Record, rng: &mut R) {
     for ply in &mut record.plies {
         if !rng.random_bool(0.15) {
             ply.search = None;

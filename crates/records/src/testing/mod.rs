@@ -1,7 +1,8 @@
 //! Honest random records for the tests of every crate that handles records: legal games played at random, with search
 //! blocks of the right shape. No network and no search is behind the numbers. Beside them: ways to spoil records
-//! ([`mutation`], [`hammer`]) and a second opinion on what the check accepts ([`invariants`]).
+//! ([`mutation`], [`hammer`], [`fuzz`]) and a second opinion on what the check accepts ([`invariants`]).
 
+pub mod fuzz;
 pub mod hammer;
 pub mod invariants;
 pub mod mutation;

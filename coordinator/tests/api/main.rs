@@ -2,6 +2,7 @@
 
 mod audits;
 mod gates;
+mod hostile;
 mod models;
 mod records;
 mod rig;

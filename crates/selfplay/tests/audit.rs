@@ -1,5 +1,7 @@
 //! Audits against a real ONNX Runtime: what the driver plays passes, what another network says is found.
 
+#![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
+
 mod common;
 
 use std::sync::Arc;
@@ -154,7 +156,7 @@ fn both_networks_of_a_match_are_asked_and_swapping_them_is_found() {
             let games = openings.iter().enumerate().map(|(pair, opening)| MatchGame {
                 pair: pair as u32,
                 opening: opening.plies.clone(),
-                sampled_plies: opening.sampled_plies as u32,
+                sampled_plies: opening.sampled_plies,
                 seat0_model: pair % 2,
             });
             let lease = lease(&models, Plan::Match { games: games.collect() }, 6);

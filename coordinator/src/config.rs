@@ -48,3 +48,30 @@ impl Config {
         Err(ConfigError::Faults { origin, faults })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The configuration of a file with this text.
+    fn load(text: &str) -> Result<Config, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("coordinator.toml");
+        tengen_service::files::write_atomic(&path, text.as_bytes()).unwrap();
+        Config::load(Some(&path)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_section_that_is_written_down_has_its_defaults_and_is_checked() {
+        assert_eq!(load("").unwrap().audit, None);
+        let audit = AuditConfig {
+            share: 1.0,
+            ..AuditConfig::default()
+        };
+        assert_eq!(load("[audit]\nshare = 1").unwrap().audit, Some(audit));
+        let refused = load("[audit]\nshare = 1.5\nstrikes = 0").unwrap_err();
+        assert!(refused.contains("audit.share = 1.5 is not in 0..=1"), "{refused}");
+        assert!(refused.contains("audit.strikes = 0 is not at least 1"), "{refused}");
+        assert!(load("[audit]\nshares = 1").unwrap_err().contains("shares"));
+    }
+}

@@ -313,8 +313,12 @@ async fn next(drawn: &mut mpsc::Receiver<Sampled>, stop: &CancellationToken) -> 
 /// Linux keeps a niceness for each thread; elsewhere it is the whole process's and stays as it is.
 fn lower_priority() {
     #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
-        tracing::debug!(%error, "the audit thread keeps its priority");
+    {
+        use rustix::process::{getpriority_process, setpriority_process};
+        let nicer = getpriority_process(None).map(|niceness| niceness.max(NICENESS));
+        if let Err(error) = nicer.and_then(|niceness| setpriority_process(None, niceness)) {
+            tracing::debug!(%error, "the audit thread keeps its priority");
+        }
     }
 }
 
@@ -345,6 +349,19 @@ mod tests {
         assert!(both < 60, "{both} of {} are drawn with either secret", one.len());
         assert!(games.clone().all(|game| draw(&[1; 32], 1.0, game).is_some()));
         assert!(games.clone().all(|game| draw(&[1; 32], 0.0, game).is_none()));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_the_audit_thread_gives_way() {
+        let niceness = || rustix::process::getpriority_process(None).unwrap();
+        let before = niceness();
+        let thread = std::thread::spawn(move || {
+            lower_priority();
+            niceness()
+        });
+        assert_eq!(thread.join().unwrap(), before.max(NICENESS));
+        assert_eq!(niceness(), before);
     }
 
     #[test]

@@ -19,6 +19,7 @@ fn lasting(status: v1::RunStatus) -> v1::RunStatus {
         games_per_minute: 0.0,
         evaluations_per_second: 0.0,
         waiting: String::new(),
+        audit: String::new(),
         ..status
     }
 }

@@ -61,6 +61,9 @@ fn page(status: &RunStatus) -> String {
             ),
         ));
     }
+    if !status.audit.is_empty() {
+        lines.push(("audit", audit(status)));
+    }
     if !status.rejected.is_empty() {
         lines.push(("rejected", counts(&status.rejected)));
     }
@@ -139,6 +142,14 @@ fn games(status: &RunStatus) -> String {
         "{} self-play, {} match, {} positions",
         status.games, status.match_games, status.positions
     )
+}
+
+fn audit(status: &RunStatus) -> String {
+    let mut text = format!("{} games, {} failed", status.audited, status.audit_failed);
+    if status.audit_missed > 0 {
+        let _ = write!(text, ", {} missed", status.audit_missed);
+    }
+    format!("{text} ({})", status.audit)
 }
 
 pub(crate) fn learner(status: &RunStatus) -> String {
@@ -226,6 +237,9 @@ mod tests {
                 ..DiskStatus::default()
             }),
             damaged_games: 3,
+            audited: 31,
+            audit_failed: 1,
+            audit: "2 % of the games, 4 positions each".to_owned(),
             ..RunStatus::default()
         };
         let page = page(&status);
@@ -233,6 +247,7 @@ mod tests {
             "2: 10 of 200 games at 64",
             "3 of 30 pairs",
             "illegal-action 2",
+            "31 games, 1 failed (2 % of the games, 4 positions each)",
             "not seen yet",
             "3.00 MiB in use, 5.00 GiB free, +1.00 MiB an hour, room for 4 days",
             "3 stored games are left out",

@@ -49,6 +49,10 @@ pub struct Cli {
     /// Write the bound address to this file once it serves
     #[arg(long, value_name = "FILE")]
     addr_file: Option<PathBuf>,
+    /// ONNX Runtime's library for audits, or the folder it is in; without it the coordinator does not start then [default:
+    /// looked up, and no audits where it is not found]
+    #[arg(long, value_name = "PATH")]
+    onnxruntime: Option<PathBuf>,
     #[command(flatten)]
     process: ProcessArgs,
 }
@@ -100,6 +104,7 @@ fn serve(cli: Cli) -> anyhow::Result<()> {
     let mut config = Config::load(cli.config.as_deref())?;
     config.listen = cli.listen.unwrap_or(config.listen);
     config.insecure |= cli.insecure;
+    config.onnxruntime = cli.onnxruntime.or(config.onnxruntime);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("coordinator-io")

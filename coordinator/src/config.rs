@@ -8,13 +8,14 @@ use tengen_service::process_config;
 use tengen_service::run_config::ConfigError;
 
 use crate::access::{Limits, TlsConfig};
+use crate::audit::AuditConfig;
 use crate::disk::DiskConfig;
 use crate::failpoint::DieAt;
 use crate::replay_config::ReplayStore;
 use crate::retention::RetentionConfig;
 
 /// The coordinator's configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Where to listen; port 0 takes any.
@@ -42,6 +43,10 @@ pub struct Config {
     pub disk: DiskConfig,
     /// What may be forgotten.
     pub retention: RetentionConfig,
+    /// ONNX Runtime's library for audits, or the folder it is in; looked up when not given.
+    pub onnxruntime: Option<PathBuf>,
+    /// How games are audited; when not given, by the section's defaults if ONNX Runtime is found.
+    pub audit: Option<AuditConfig>,
 }
 
 impl Default for Config {
@@ -58,6 +63,8 @@ impl Default for Config {
             replay_ca_file: None,
             disk: DiskConfig::default(),
             retention: RetentionConfig::default(),
+            onnxruntime: None,
+            audit: None,
         }
     }
 }
@@ -70,6 +77,7 @@ impl Config {
         faults.extend(config.tls.faults());
         faults.extend(config.disk.faults());
         faults.extend(config.retention.faults());
+        faults.extend(config.audit.map(|audit| audit.faults()).unwrap_or_default());
         if faults.is_empty() {
             return Ok(config);
         }
@@ -84,14 +92,16 @@ mod tests {
 
     use super::*;
 
+    /// The configuration of a file with this text.
+    fn load(text: &str) -> Result<Config, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("coordinator.toml");
+        write_atomic(&path, text.as_bytes()).unwrap();
+        Config::load(Some(&path)).map_err(|error| error.to_string())
+    }
+
     #[test]
     fn every_fault_of_a_section_is_named_with_its_key_and_value() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("coordinator.toml");
-        let load = |text: &str| {
-            write_atomic(&file, text.as_bytes()).unwrap();
-            Config::load(Some(&file)).map_err(|error| error.to_string())
-        };
         let good = load("[disk]\ndata_bytes_max = 100000000\n[retention]\nkeep_games = 5000\n").unwrap();
         assert_eq!(
             (good.disk.data_bytes_max, good.retention.keep_games),
@@ -108,5 +118,19 @@ mod tests {
         }
         let refused = load("[disk]\nfree_bytes = 7\n").unwrap_err();
         assert!(refused.contains("free_bytes"), "{refused}");
+    }
+
+    #[test]
+    fn a_section_that_is_written_down_has_its_defaults_and_is_checked() {
+        assert_eq!(load("").unwrap().audit, None);
+        let audit = AuditConfig {
+            share: 1.0,
+            ..AuditConfig::default()
+        };
+        assert_eq!(load("[audit]\nshare = 1").unwrap().audit, Some(audit));
+        let refused = load("[audit]\nshare = 1.5\nstrikes = 0").unwrap_err();
+        assert!(refused.contains("audit.share = 1.5 is not in 0..=1"), "{refused}");
+        assert!(refused.contains("audit.strikes = 0 is not at least 1"), "{refused}");
+        assert!(load("[audit]\nshares = 1").unwrap_err().contains("shares"));
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct RunFacts {
     pub(crate) toml: String,
     /// Revision of the configuration.
     pub(crate) settings_revision: u32,
+    /// How stored games are audited, for people.
+    pub(crate) audit: String,
     /// When the run was created.
     pub(crate) created_ms: i64,
 }

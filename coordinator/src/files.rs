@@ -42,6 +42,11 @@ impl ModelFiles {
         Ok(bytes)
     }
 
+    /// Reads a network's whole file. Blocks.
+    pub(crate) fn read_whole(&self, id: ModelId) -> io::Result<Vec<u8>> {
+        std::fs::read(self.folder.join(ModelFiles::name(id)))
+    }
+
     /// Removes the file of a network that was not taken.
     pub(crate) fn remove(&self, id: ModelId) -> io::Result<()> {
         self.remove_named(&ModelFiles::name(id))

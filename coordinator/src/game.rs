@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use tengen_games::{AnyGame, Game, GameVisitor, Opening, Spec, draw_openings};
 use tengen_records::{Checked, Expected, Record, Rejection, check};
+use tengen_selfplay::audit::{AuditError, Difference, audit};
+use tengen_selfplay::{Evaluator, ModelBytes};
 
 /// What the coordinator needs of a game.
 pub(crate) trait Referee: fmt::Debug + Send + Sync {
@@ -13,6 +15,15 @@ pub(crate) trait Referee: fmt::Debug + Send + Sync {
 
     /// Checks a record against the rules and its lease.
     fn check(&self, record: &Record, expected: &Expected) -> Result<Checked, Rejection>;
+
+    /// Evaluates some plies of a checked record again and compares.
+    fn audit(
+        &self,
+        record: &Record,
+        plies: &[usize],
+        models: &[Arc<ModelBytes>],
+        evaluator: &mut dyn Evaluator,
+    ) -> Result<Vec<Difference>, AuditError>;
 
     /// Draws up to `pairs` match openings.
     fn openings(&self, pairs: usize, seed: u64) -> Vec<Opening>;
@@ -28,6 +39,16 @@ impl<G: Game> Referee for Of<G> {
 
     fn check(&self, record: &Record, expected: &Expected) -> Result<Checked, Rejection> {
         check(&self.0, record, expected)
+    }
+
+    fn audit(
+        &self,
+        record: &Record,
+        plies: &[usize],
+        models: &[Arc<ModelBytes>],
+        evaluator: &mut dyn Evaluator,
+    ) -> Result<Vec<Difference>, AuditError> {
+        audit(&self.0, record, plies, models, evaluator)
     }
 
     fn openings(&self, pairs: usize, seed: u64) -> Vec<Opening> {

@@ -3,10 +3,12 @@
 //! It checks every game against the rules and stores it before it says so, hands out work, decides gates, changes the
 //! champion, keeps the window, and tells how the run is doing. What happens next in a run is decided by
 //! `tengen-control`, a pure state machine; this crate gives it events, carries out its effects in SQLite, and speaks
-//! gRPC. **It plays no game and runs no network.**
+//! gRPC. **It plays no game**, and no verdict or decision waits for a network: one thread evaluates some positions of
+//! stored games again, to find actors whose network is not the one they name.
 
 mod access;
 mod archive;
+mod audit;
 pub mod cli;
 mod clock;
 mod config;
@@ -32,6 +34,7 @@ mod window;
 pub use access::{
     Limits, NewToken, NoRandomness, NoSuchRole, NoTokenId, Role, TlsConfig, TlsError, TokenHash, TokenId,
 };
+pub use audit::{AuditConfig, AuditStartError};
 pub use config::Config;
 pub use disk::DiskConfig;
 pub use disk::file_system::FileSystemError;

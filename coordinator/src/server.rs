@@ -17,6 +17,7 @@ use tonic::transport::Server;
 use tower_layer::{Identity, Stack};
 
 use crate::access::{self, Access, AccessLayer, Incoming, Limits, Listening, TlsError, TokenId, listen, seconds};
+use crate::audit::{self, AuditConfig, AuditStartError, AuditThread};
 use crate::clock::unix_ms;
 use crate::config::Config;
 use crate::disk::file_system::{self, FileSystemError};
@@ -115,6 +116,9 @@ pub enum CoordinatorError {
     /// The run's owner failed.
     #[error(transparent)]
     Owner(#[from] OwnerError),
+    /// Audits are asked for and cannot be done.
+    #[error(transparent)]
+    Audit(#[from] AuditStartError),
     /// The address file could not be written.
     #[error(transparent)]
     AddrFile(#[from] WriteError),
@@ -167,7 +171,11 @@ impl Coordinator {
         tell(&access, &config, addr);
         let (readers, files) = (Readers::new(&data), ModelFiles::new(&data));
         let (access, disk) = (Arc::new(access), taken.disk);
-        let shared = Shared::new(taken.run, readers, files, access, disk, stop, failpoints);
+        let mut shared = Shared::new(taken.run, readers, files, access, disk, stop, failpoints);
+        let auditor = taken
+            .audits
+            .map(|config| start_audits(&mut shared, config))
+            .transpose()?;
         let router = build(&shared, config.reflection)?;
         if let Some(path) = addr_file {
             let text = format!("{addr}\n");
@@ -176,7 +184,12 @@ impl Coordinator {
         let access = shared.archive.access.in_words();
         tracing::info!(%addr, access, run = %shared.run.facts().id, data = %data.display(), "serving");
         let feeder = redis.and_then(|options| feed(&shared, options, taken.fence));
-        let task = tokio::spawn(serve(shared, router, incoming, taken.owner, feeder, taken.held));
+        let workers = Workers {
+            owner: taken.owner,
+            auditor,
+            feeder,
+        };
+        let task = tokio::spawn(serve(shared, router, incoming, workers, taken.held));
         Ok(Coordinator { addr, task })
     }
 
@@ -202,6 +215,12 @@ fn prepare(data: &std::path::Path, config: &Config) -> Result<Option<TlsAcceptor
     Ok(access::acceptor(&config.tls)?)
 }
 
+fn start_audits(shared: &mut Shared, config: AuditConfig) -> Result<AuditThread, AuditStartError> {
+    let (auditor, thread) = audit::start(config, shared.run.clone(), &shared.archive)?;
+    shared.audit = Some(auditor);
+    Ok(thread)
+}
+
 /// Who is let in, from the database.
 fn admission(connection: &rusqlite::Connection, config: &Config) -> Result<Access, StoreError> {
     let owned = |row: ActorRow| Some((row.actor, TokenId::parse(&row.token?).ok()?));
@@ -221,6 +240,13 @@ fn tell(access: &Access, config: &Config, addr: SocketAddr) {
     }
 }
 
+/// What works beside the server, and ends after it.
+struct Workers {
+    owner: OwnerThread,
+    auditor: Option<AuditThread>,
+    feeder: Option<JoinHandle<()>>,
+}
+
 /// A data folder that was taken up.
 struct TakenUp {
     run: Handle,
@@ -228,6 +254,8 @@ struct TakenUp {
     disk: Gauge,
     /// Fences the window in Redis against the coordinators before this one.
     fence: u64,
+    /// How games are audited; none when they are not.
+    audits: Option<AuditConfig>,
     held: (GaugeThread, FolderLock),
 }
 
@@ -243,7 +271,9 @@ fn take_up(
     let found = file_system::look(data)?;
     file_system::admit(data, found, config.disk.allow_network_file_system)?;
     let lock = lock_folder(data, "coordinator")?;
-    let (connection, facts): (_, RunFacts) = open_run(data, run, unix_ms())?;
+    let audits = audit::prepare(config.audit, config.onnxruntime.as_deref())?;
+    let (connection, mut facts): (_, RunFacts) = open_run(data, run, unix_ms())?;
+    facts.audit = audits.says;
     let fence = window_fence::next(&connection, facts.created_ms).map_err(SetupError::from)?;
     let (disk, watching) = Gauge::start(data, config.disk.clone()).map_err(CoordinatorError::Disk)?;
     let surroundings = Surroundings {
@@ -258,6 +288,7 @@ fn take_up(
         owner,
         disk,
         fence,
+        audits: audits.config,
         held: (watching, lock),
     })
 }
@@ -355,8 +386,7 @@ async fn serve(
     shared: Shared,
     (router, health): (Router, tonic_health::server::HealthReporter),
     incoming: Incoming,
-    owner: OwnerThread,
-    feeder: Option<JoinHandle<()>>,
+    workers: Workers,
     held: (GaugeThread, FolderLock),
 ) -> Result<(), CoordinatorError> {
     let stop = shared.archive.stop.clone();
@@ -378,13 +408,21 @@ async fn serve(
     };
     // Also when the server ended by itself: nobody else is told to stop then.
     stop.cancel();
+    let Workers { owner, auditor, feeder } = workers;
     let fed = match feeder {
         Some(feeder) => feeder.await,
         None => Ok(()),
     };
-    // Every other handle is gone with the server, or the owner was stopped: it commits what waits and ends.
+    // Every other handle is gone with the server and the auditor, or the owner was stopped: it commits what waits and
+    // ends.
     drop(run);
-    let owned = tokio::task::spawn_blocking(move || owner.join()).await?;
+    let owned = tokio::task::spawn_blocking(move || {
+        if let Some(auditor) = auditor {
+            auditor.join();
+        }
+        owner.join()
+    })
+    .await?;
     drop(held);
     served??;
     owned?;

@@ -95,6 +95,7 @@ pub(crate) fn open_run(data: &Path, mut config: RunConfig, now_ms: i64) -> Resul
         toml: config.to_toml(),
         config,
         settings_revision: 1,
+        audit: String::new(),
         created_ms: now_ms,
     };
     let mut connection = open_writer(data)?;

@@ -39,6 +39,8 @@ impl Coordinator {
             .args(["--listen", "127.0.0.1:0", "--log", "error", "--exit-with-parent"])
             .arg("--addr-file")
             .arg(&address_file)
+            // No network is behind the games of these tests.
+            .env("TENGEN_COORDINATOR__AUDIT__SHARE", "0")
             .envs(
                 keys.iter()
                     .map(|(key, value)| (format!("TENGEN_COORDINATOR__{key}"), value)),

@@ -163,7 +163,9 @@ impl State {
         actors::set_strikes(connection, actor, 0, None)?;
         progress::audit(connection, by, "resume-actor", &detail, now.unix_ms)?;
         tracing::info!(%actor, by, "actor resumed");
-        Ok(Ok(row.clone()))
+        let resumed = row.clone();
+        self.forgive_audits(connection, actor)?;
+        Ok(Ok(resumed))
     }
 
     /// Flags an actor's self-play games and has the window begin anew without them. The count of positions committed, which

@@ -7,6 +7,7 @@
 //! commit fails nobody is answered, and the state is read again from the database.
 
 pub(crate) mod admin;
+mod audits;
 mod candidates;
 mod games;
 mod owner;

@@ -2,11 +2,13 @@
 
 use tengen_control::{GameScore, GateId, Leg};
 use tengen_proto::v1;
-use tengen_records::{Checked, Kind, LeaseId, RecordId, Rejection};
+use tengen_records::{Checked, Kind, LeaseId, ModelId, RecordId, Rejection};
 use tengen_selfplay::Order;
+use tengen_selfplay::audit::Difference;
 use tokio::sync::oneshot;
 
 use super::admin::AdminRequest;
+use crate::audit::AuditConfig;
 use crate::store::actors::ActorRow;
 use crate::store::models::ModelRow;
 
@@ -58,15 +60,15 @@ pub(crate) enum ActorRefused {
         /// Actors known.
         actors: usize,
     },
-    /// By an administrator, or because too many of its records were refused.
+    /// By an administrator, or because too many of its records were refused or failed their audit.
     #[error(
-        "actor {actor:?} is suspended ({strikes} of its records were refused): the audit and the table quarantine say why, and \
-         an admin resumes it with `tengen actors resume {actor}`"
+        "actor {actor:?} is suspended ({strikes} of its records were refused or failed their audit): the audit trail and the \
+         tables quarantine and audit_failures say why, and an admin resumes it with `tengen actors resume {actor}`"
     )]
     Suspended {
         /// The actor.
         actor: String,
-        /// Refused records.
+        /// Refused and failed records.
         strikes: u32,
     },
 }
@@ -134,6 +136,21 @@ pub(crate) struct LeaseWishes {
     pub(crate) wanted_back: Vec<LeaseId>,
 }
 
+/// What an audit of a stored game found.
+#[derive(Clone, Debug)]
+pub(crate) struct AuditReport {
+    pub(crate) game: RecordId,
+    pub(crate) actor: String,
+    /// The first network the game names.
+    pub(crate) model: ModelId,
+    /// Positions evaluated again.
+    pub(crate) positions: u32,
+    /// What is plainest among them; none when no ply states what its network saw.
+    pub(crate) worst: Option<Difference>,
+    /// What is held against the actor, and when.
+    pub(crate) config: AuditConfig,
+}
+
 /// What the learner is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LearnerTask {
@@ -198,6 +215,12 @@ pub(crate) enum Request {
     },
     /// Give the window a new epoch, above this one too.
     NewWindowEpoch { above: u64, reply: oneshot::Sender<u64> },
+    /// Count an audit, if one was done, and the drawn games that were missed since the last.
+    Audited {
+        report: Option<Box<AuditReport>>,
+        missed: u64,
+        reply: oneshot::Sender<()>,
+    },
     /// Let time pass.
     Tick,
     /// Hand out no more work.

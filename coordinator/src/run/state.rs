@@ -15,6 +15,7 @@ use super::request::Request;
 use super::status::{ActorLive, LearnerLive, Rate};
 use crate::facts::RunFacts;
 use crate::store::actors::{self, ActorRow};
+use crate::store::audits::{self, AuditCount};
 use crate::store::gates::{self, StoredOpening};
 use crate::store::leases::{self, LeaseRow, LeaseState};
 use crate::store::progress::{self, Progress};
@@ -34,6 +35,7 @@ pub(super) struct State {
     pub(super) rejected: BTreeMap<String, u64>,
     pub(super) opening_paths: BTreeMap<String, u64>,
     pub(super) actors: BTreeMap<String, ActorRow>,
+    pub(super) audits: BTreeMap<String, AuditCount>,
     pub(super) champion: models::ModelRow,
     pub(super) live_actors: BTreeMap<String, ActorLive>,
     pub(super) live_learner: Option<LearnerLive>,
@@ -90,6 +92,7 @@ impl State {
             rejected: games::rejections(connection)?,
             opening_paths: games::opening_paths(connection)?,
             actors: rows.collect(),
+            audits: audits::counts(connection)?,
             champion,
             live_actors: BTreeMap::new(),
             live_learner: None,
@@ -177,6 +180,10 @@ impl State {
             Request::NewWindowEpoch { above, reply } => {
                 self.progress.window_epoch = self.progress.window_epoch.max(above) + 1;
                 out.reply(reply, self.progress.window_epoch);
+            }
+            Request::Audited { report, missed, reply } => {
+                self.audited(connection, report.as_deref(), missed, now)?;
+                out.reply(reply, ());
             }
             Request::Tick | Request::Stop => {}
             Request::Drain => self.draining = true,

@@ -79,6 +79,7 @@ impl State {
             ..live.status.clone()
         });
         let actors = self.actor_statuses(now_ms);
+        let audits = self.audit_totals();
         v1::RunStatus {
             run_id: self.facts.id.to_string(),
             game: self.facts.game.spec().id.clone(),
@@ -121,6 +122,10 @@ impl State {
             access: String::new(),
             disk: Some(disk),
             damaged_games: window.damaged_games,
+            audited: audits.audited,
+            audit_failed: audits.failed,
+            audit_missed: audits.missed,
+            audit: self.facts.audit.clone(),
         }
     }
 

@@ -26,6 +26,7 @@ use tonic::Status;
 
 use crate::access::Access;
 use crate::archive::Archive;
+use crate::audit::Auditor;
 use crate::disk::Gauge;
 use crate::failpoint::Failpoints;
 use crate::files::ModelFiles;
@@ -47,6 +48,8 @@ pub(crate) struct Shared {
     /// Bounds the record checks that run at once: they keep a core busy.
     pub(crate) checks: Arc<Semaphore>,
     pub(crate) failpoints: Failpoints,
+    /// Draws stored games for audits; none when they are off.
+    pub(crate) audit: Option<Arc<Auditor>>,
 }
 
 impl Shared {
@@ -77,6 +80,7 @@ impl Shared {
             disk,
             checks: Arc::new(Semaphore::new(cores + CHECKS_SPARE)),
             failpoints,
+            audit: None,
         }
     }
 

@@ -98,6 +98,7 @@ async fn judge(
     match examined {
         Ok(checked) => {
             shared.failpoints.pass(Failpoint::Checked);
+            let (stored_id, actor) = (checked.id, checked.actor.clone());
             let store = |reply| Request::Store {
                 game: Box::new(checked),
                 reply,
@@ -105,7 +106,11 @@ async fn judge(
             let Ok(stored) = shared.run.ask(store).await else {
                 return Ok(named.answer(v1::Verdict::Retry));
             };
-            Ok(named.answer(verdict(stored?)))
+            let stored = stored?;
+            if let (StoreVerdict::Stored, Some(audit)) = (stored, &shared.audit) {
+                audit.offer(stored_id, &actor);
+            }
+            Ok(named.answer(verdict(stored)))
         }
         Err((Fault::Rejected(rejection), record)) => refuse(shared, game.actor_id, named, rejection, record).await,
         Err((Fault::Store(error), _)) => {

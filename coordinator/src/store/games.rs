@@ -54,6 +54,16 @@ pub fn stored_hash(connection: &Connection, id: RecordId) -> Result<Option<Vec<u
         .optional()?)
 }
 
+/// The bytes of a stored game.
+pub fn record(connection: &Connection, id: RecordId) -> Result<Option<Vec<u8>>, StoreError> {
+    let sql = "SELECT record FROM games JOIN game_ids USING (sequence) \
+               WHERE game_ids.lease = ?1 AND game_ids.game_index = ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement
+        .query_row(params![id.lease.to_bytes(), id.index], |row| row.get(0))
+        .optional()?)
+}
+
 /// Stores a game whose id is new; returns its commit sequence.
 pub fn insert(connection: &Connection, game: &NewGame) -> Result<u64, StoreError> {
     let lease = game.id.lease.to_bytes();

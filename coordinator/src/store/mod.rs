@@ -4,6 +4,7 @@
 //! (the owner of the run); readers have their own. **Nothing here decides anything.**
 
 pub mod actors;
+pub mod audits;
 pub mod checkpoint;
 pub mod games;
 pub mod gates;

@@ -15,11 +15,12 @@ pub const VERSION: u32 = MIGRATIONS.len() as u32;
 /// Folder within the data folder that keeps the copies made before migrations.
 pub const BACKUPS: &str = "backups";
 
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
+    include_str!("schema_5.sql"),
 ];
 
 /// The schema version of a database, 0 when it is empty.

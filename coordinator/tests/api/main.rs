@@ -1,8 +1,10 @@
 //! The coordinator over its real wire: a server on a loopback port, real clients, records of random games.
 
+mod audits;
 mod database;
 mod disk;
 mod gates;
+mod hostile;
 mod models;
 mod protocol;
 mod records;

@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tempfile::TempDir;
 use tengen_control::LeaseRules;
-use tengen_coordinator::{Config as ProcessConfig, Coordinator, CoordinatorError, Options};
+use tengen_coordinator::{AuditConfig, Config as ProcessConfig, Coordinator, CoordinatorError, Options};
 use tengen_games::{AnyGame, Fingerprint, Game, GameVisitor};
 use tengen_network::{Config, Metadata, Shape, model_id, random_weights, write_onnx};
 use tengen_proto::v1;
@@ -68,6 +68,11 @@ pub(crate) fn options(data: &Path, toml: &str) -> Options {
         data: data.to_path_buf(),
         config: ProcessConfig {
             listen: "127.0.0.1:0".parse().expect("an address"),
+            // No network is behind the records of these tests.
+            audit: Some(AuditConfig {
+                share: 0.0,
+                ..AuditConfig::default()
+            }),
             ..ProcessConfig::default()
         },
         addr_file: None,

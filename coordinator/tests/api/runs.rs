@@ -20,6 +20,7 @@ fn lasting(status: v1::RunStatus) -> v1::RunStatus {
         evaluations_per_second: 0.0,
         waiting: String::new(),
         disk: None,
+        audit: String::new(),
         ..status
     }
 }

@@ -7,6 +7,7 @@
 //! Deliberately absent: threads of self-play, sockets and files (the actor has them), rules (`tengen-games`), the search
 //! itself (`tengen-search`) and checks of finished records (`tengen-records`).
 
+pub mod audit;
 pub mod driver;
 pub mod duel;
 pub mod evaluator;

@@ -1,0 +1,110 @@
+//! Findings of audits: counted, and held against actors whose games fail.
+
+use rusqlite::Connection;
+
+use super::owner::Now;
+use super::request::AuditReport;
+use super::state::State;
+use crate::store::audits::{self, AuditCount, AuditFailure};
+use crate::store::{StoreError, actors, progress};
+
+impl State {
+    /// Counts an audit, and games that were drawn and missed. An actor with too many failed ones is suspended.
+    pub(super) fn audited(
+        &mut self,
+        connection: &Connection,
+        report: Option<&AuditReport>,
+        missed: u64,
+        now: Now,
+    ) -> Result<(), StoreError> {
+        if missed > 0 {
+            let nobody = self.audits.entry(audits::NOBODY.to_owned()).or_default();
+            nobody.missed += missed;
+            audits::set_count(connection, audits::NOBODY, *nobody)?;
+        }
+        let Some(report) = report else { return Ok(()) };
+        let fault = self.fault(report);
+        let count = self.audits.entry(report.actor.clone()).or_default();
+        count.audited += 1;
+        count.failed += u64::from(fault.is_some());
+        let count = *count;
+        audits::set_count(connection, &report.actor, count)?;
+        if let Some(fault) = &fault {
+            self.audit_failed(connection, report, fault, count, now)?;
+        }
+        Ok(())
+    }
+
+    /// What is wrong with an audited game, in a sentence.
+    fn fault(&self, report: &AuditReport) -> Option<String> {
+        let Some(worst) = report.worst else {
+            // Actors search every ply: a record without a search hides what its network saw.
+            return Some("no ply states what its network saw".to_owned());
+        };
+        let live = self.live_actors.get(&report.actor);
+        // An actor that has not said yet where it computes gets the benefit of the doubt.
+        let tolerance = if live.is_some_and(|live| live.provider.contains("CPU")) {
+            report.config.tolerance_cpu
+        } else {
+            report.config.tolerance_other
+        };
+        worst.fault(tolerance)
+    }
+
+    fn audit_failed(
+        &mut self,
+        connection: &Connection,
+        report: &AuditReport,
+        fault: &str,
+        count: AuditCount,
+        now: Now,
+    ) -> Result<(), StoreError> {
+        let actor = report.actor.as_str();
+        let failure = AuditFailure {
+            game: report.game,
+            actor,
+            model: report.model,
+            positions: report.positions,
+            difference: report.worst.map_or(1.0, |worst| worst.greatest()),
+            detail: fault,
+        };
+        audits::insert_failure(connection, &failure, now.unix_ms)?;
+        tracing::warn!(game = %report.game, %actor, fault, failed = count.failed, "a game failed its audit");
+        let Some(row) = self.actors.get_mut(actor) else {
+            return Ok(());
+        };
+        row.strikes += 1;
+        let held_against = count.failed - count.forgiven;
+        if held_against >= u64::from(report.config.strikes) && row.suspended_ms.is_none() {
+            row.suspended_ms = Some(now.unix_ms);
+            let detail = format!(
+                "{actor}: {} games failed their audit, the last one at {fault}",
+                count.failed
+            );
+            progress::audit(connection, "coordinator", "suspend-actor", &detail, now.unix_ms)?;
+            tracing::error!(%actor, failed = count.failed, "actor suspended");
+        }
+        actors::set_strikes(connection, actor, row.strikes, row.suspended_ms)
+    }
+
+    /// Forgives an actor the games that failed so far.
+    pub(super) fn forgive_audits(&mut self, connection: &Connection, actor: &str) -> Result<(), StoreError> {
+        if let Some(count) = self.audits.get_mut(actor) {
+            count.forgiven = count.failed;
+            audits::set_count(connection, actor, *count)?;
+        }
+        Ok(())
+    }
+
+    /// Audits of all actors together.
+    pub(super) fn audit_totals(&self) -> AuditCount {
+        self.audits
+            .values()
+            .fold(AuditCount::default(), |sum, count| AuditCount {
+                audited: sum.audited + count.audited,
+                failed: sum.failed + count.failed,
+                missed: sum.missed + count.missed,
+                forgiven: sum.forgiven + count.forgiven,
+            })
+    }
+}

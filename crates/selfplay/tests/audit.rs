@@ -1,0 +1,336 @@
+//! Audits against a real ONNX Runtime: what the driver plays passes, what another network says is found.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{network, play, settings};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use tengen_games::{AnyGame, Game, GameVisitor, State, draw_openings};
+use tengen_inference::{Device, Outputs, SessionOptions, softmax};
+use tengen_network::{Metadata, Shape, Weights, random_weights, read_weights, write_onnx};
+use tengen_records::{LeaseId, NET_POLICY_TOP_MAX, Precision, Record, RunId, SearchBlock};
+use tengen_search::Wdl;
+use tengen_selfplay::audit::{AuditError, Difference, TOLERANCE_CPU, audit, draw_plies, evaluator};
+use tengen_selfplay::evaluator::EvaluateError;
+use tengen_selfplay::{DriverOptions, Evaluator, Lease, MatchGame, ModelBytes, Order, Plan, SessionEvaluator};
+
+/// Positions of a game that an audit looks at by default.
+const POSITIONS: usize = 4;
+
+fn sessions() -> SessionEvaluator {
+    tengen_inference::init(None).expect("ONNX Runtime is laid out");
+    SessionEvaluator::new(SessionOptions {
+        device: Device::Cpu,
+        intra_threads: 1,
+        batch_max: 16,
+    })
+}
+
+/// Outputs of a trained network's size, so that networks have opinions that differ.
+fn lively(game: &AnyGame, seed: u64) -> Arc<ModelBytes> {
+    let plain = network(game, seed);
+    rewritten(game, &plain, |weights, shape| {
+        for layer in shape.layers() {
+            if layer.name.starts_with("policy") || layer.name == "value.out" {
+                let weight = weights.get_mut(&layer.weight_name()).unwrap();
+                weight.data_mut().iter_mut().for_each(|value| *value *= 30.0);
+            }
+        }
+    })
+}
+
+fn rewritten(game: &AnyGame, model: &ModelBytes, change: impl FnOnce(&mut Weights, &Shape)) -> Arc<ModelBytes> {
+    let mut weights = read_weights(model.bytes()).unwrap();
+    let config = tengen_network::Config {
+        blocks: 1,
+        channels: 8,
+        ..tengen_network::Config::default()
+    };
+    let shape = Shape::new(game.spec(), &config).unwrap();
+    change(&mut weights, &shape);
+    ModelBytes::new(write_onnx(&shape, &weights, &Metadata::of_shape(&shape)).unwrap())
+}
+
+/// Evaluates everything with one network, whatever is asked for.
+struct Instead(SessionEvaluator, Arc<ModelBytes>);
+
+impl Evaluator for Instead {
+    fn evaluate(
+        &mut self,
+        _model: &Arc<ModelBytes>,
+        planes: &[u8],
+        n: usize,
+        out: &mut Outputs,
+    ) -> Result<(), EvaluateError> {
+        self.0.evaluate(&self.1, planes, n, out)
+    }
+}
+
+fn self_play(models: &[Arc<ModelBytes>], games: u32, seed: u64) -> Arc<Lease> {
+    lease(
+        models,
+        Plan::SelfPlay {
+            games,
+            random_plies_max: 3,
+        },
+        seed,
+    )
+}
+
+fn lease(models: &[Arc<ModelBytes>], plan: Plan, seed: u64) -> Arc<Lease> {
+    let order = Order {
+        lease: LeaseId(u128::from(seed)),
+        models: models.iter().map(|model| model.id()).collect(),
+        settings: settings(8),
+        settings_revision: 1,
+        seed,
+        plan,
+    };
+    Lease::new(RunId::new("audits").unwrap(), order, models.to_vec()).unwrap()
+}
+
+fn at_once(games: usize) -> DriverOptions {
+    DriverOptions {
+        games,
+        batch_max: 16,
+        ..DriverOptions::default()
+    }
+}
+
+/// The worst position of a game as the coordinator's audit draws them.
+fn worst<G: Game>(game: &G, record: &Record, models: &[Arc<ModelBytes>], seed: u64) -> Difference {
+    let plies = draw_plies(record, POSITIONS, seed);
+    let found = audit(game, record, &plies, models, &mut sessions()).unwrap();
+    assert_eq!(found.len(), plies.len());
+    Difference::worst(&found).expect("every ply was searched")
+}
+
+/// Runs a generic test on Connect Four and on Caro5 with its opening protocol.
+fn on_two_games(test: impl GameVisitor<Output = ()> + Copy) {
+    for name in ["connect-four", "caro5?size=9"] {
+        AnyGame::parse(name).unwrap().visit(test);
+    }
+}
+
+fn any<G: Game>(game: &G) -> AnyGame {
+    AnyGame::parse(&game.spec().id).unwrap()
+}
+
+#[test]
+fn every_position_of_honest_games_passes_whatever_shared_its_batch() {
+    #[derive(Clone, Copy)]
+    struct Honest;
+    impl GameVisitor for Honest {
+        type Output = ();
+        fn visit<G: Game>(self, game: G) {
+            for model in [network(&any(&game), 1), lively(&any(&game), 2)] {
+                for games in [1, 3, 20] {
+                    let lease = self_play(&[Arc::clone(&model)], games as u32, 7 + games as u64);
+                    for record in play(&game, sessions(), at_once(games), &lease) {
+                        let all: Vec<usize> = (0..record.plies.len()).collect();
+                        let found = audit(&game, &record, &all, &[Arc::clone(&model)], &mut evaluator()).unwrap();
+                        assert_eq!(found.len(), record.plies.len());
+                        let faults: Vec<_> = found.iter().filter_map(|found| found.fault(TOLERANCE_CPU)).collect();
+                        assert!(faults.is_empty(), "{faults:?}");
+                    }
+                }
+            }
+        }
+    }
+    on_two_games(Honest);
+}
+
+#[test]
+fn both_networks_of_a_match_are_asked_and_swapping_them_is_found() {
+    #[derive(Clone, Copy)]
+    struct Match;
+    impl GameVisitor for Match {
+        type Output = ();
+        fn visit<G: Game>(self, game: G) {
+            let models = [lively(&any(&game), 3), lively(&any(&game), 4)];
+            let openings = draw_openings(&game, 4, 5);
+            let games = openings.iter().enumerate().map(|(pair, opening)| MatchGame {
+                pair: pair as u32,
+                opening: opening.plies.clone(),
+                sampled_plies: opening.sampled_plies,
+                seat0_model: pair % 2,
+            });
+            let lease = lease(&models, Plan::Match { games: games.collect() }, 6);
+            for mut record in play(&game, sessions(), at_once(4), &lease) {
+                let turned: Vec<_> = models.iter().rev().cloned().collect();
+                assert_eq!(worst(&game, &record, &turned, 1).fault(TOLERANCE_CPU), None);
+                record.models.reverse();
+                let fault = worst(&game, &record, &models, 1).fault(TOLERANCE_CPU);
+                assert!(fault.is_some_and(|fault| fault.contains("away from network")));
+            }
+        }
+    }
+    on_two_games(Match);
+}
+
+/// Games of another network, one learning step away or strange altogether: at four positions a game nearly all are found.
+#[test]
+fn games_of_another_network_are_found() {
+    #[derive(Clone, Copy)]
+    struct Wrong;
+    impl GameVisitor for Wrong {
+        type Output = ();
+        fn visit<G: Game>(self, game: G) {
+            let named = lively(&any(&game), 8);
+            let mut rng = Xoshiro256PlusPlus::seed_from_u64(9);
+            let next = rewritten(&any(&game), &named, |weights, _| {
+                // A random step of length 0.02: the learning rate times a gradient of length 1.
+                let names: Vec<String> = weights.iter().map(|(name, _)| name.to_owned()).collect();
+                let count: usize = weights.iter().map(|(_, tensor)| tensor.data().len()).sum();
+                let width = 0.02 * (3.0 / count as f32).sqrt();
+                for name in names {
+                    let data = weights.get_mut(&name).unwrap().data_mut();
+                    data.iter_mut()
+                        .for_each(|value| *value += rng.random_range(-width..width));
+                }
+            });
+            let strange = rewritten(&any(&game), &named, |weights, shape| {
+                *weights = random_weights(shape, 99)
+            });
+            for real in [next, strange] {
+                let lease = self_play(&[Arc::clone(&named)], 200, 10);
+                let games = play(&game, Instead(sessions(), real), at_once(64), &lease);
+                let found = games
+                    .iter()
+                    .filter(|record| {
+                        let models = [Arc::clone(&named)];
+                        worst(&game, record, &models, record.seed)
+                            .fault(TOLERANCE_CPU)
+                            .is_some()
+                    })
+                    .count();
+                assert!(found >= 198, "{found} of {} wrong games were found", games.len());
+            }
+        }
+    }
+    on_two_games(Wrong);
+}
+
+/// Makes a ply state what `model` says of it under a symmetry.
+fn restate<G: Game>(game: &G, state: &G::State, search: &mut SearchBlock, symmetry: u16, model: &Arc<ModelBytes>) {
+    let image = &game.spec().symmetries[usize::from(symmetry)];
+    let mut planes = vec![0; game.spec().planes_len()];
+    state.transform(image).planes(&mut planes);
+    let mut out = Outputs::default();
+    sessions().evaluate(model, &planes, 1, &mut out).unwrap();
+    let (policy, wdl) = out.position(0);
+    let mut legal = Vec::new();
+    state.legal(&mut legal);
+    let logits: Vec<f32> = legal
+        .iter()
+        .map(|action| policy[usize::from(image.actions[action.index()])])
+        .collect();
+    let mut priors: Vec<_> = legal.iter().copied().zip(softmax(&logits)).collect();
+    priors.sort_by(|left, right| right.1.total_cmp(&left.1));
+    priors.truncate(NET_POLICY_TOP_MAX);
+    let wdl = Wdl::from_logits(wdl);
+    search.symmetry = symmetry;
+    search.net_policy_top = priors;
+    search.net_wdl = [wdl.win, wdl.draw, wdl.loss];
+}
+
+#[test]
+fn a_position_is_evaluated_under_the_symmetry_that_the_record_states() {
+    #[derive(Clone, Copy)]
+    struct Symmetric;
+    impl GameVisitor for Symmetric {
+        type Output = ();
+        fn visit<G: Game>(self, game: G) {
+            let model = lively(&any(&game), 12);
+            let lease = self_play(&[Arc::clone(&model)], 1, 13);
+            let mut record = play(&game, sessions(), at_once(1), &lease).remove(0);
+            let symmetries = game.spec().symmetries.len() as u16;
+            let mut state = game.start();
+            record.opening.iter().for_each(|&action| state.apply(action).unwrap());
+            for (n, ply) in record.plies.iter_mut().enumerate() {
+                let symmetry = n as u16 % symmetries;
+                restate(&game, &state, ply.search.as_mut().unwrap(), symmetry, &model);
+                state.apply(ply.action).unwrap();
+            }
+            let all: Vec<usize> = (0..record.plies.len()).collect();
+            let found = audit(&game, &record, &all, &[Arc::clone(&model)], &mut evaluator()).unwrap();
+            assert_eq!(Difference::worst(&found).unwrap().fault(TOLERANCE_CPU), None);
+            // The network is not symmetric, so the same numbers under another symmetry are wrong.
+            for ply in &mut record.plies {
+                let search = ply.search.as_mut().unwrap();
+                search.symmetry = (search.symmetry + 1) % symmetries;
+            }
+            let found = audit(&game, &record, &all, &[model], &mut evaluator()).unwrap();
+            assert!(Difference::worst(&found).unwrap().fault(TOLERANCE_CPU).is_some());
+        }
+    }
+    on_two_games(Symmetric);
+}
+
+#[test]
+fn what_a_record_leaves_out_or_says_falsely_does_not_hide_it() {
+    let columns = AnyGame::parse("connect-four").unwrap();
+    let AnyGame::ConnectFour(game) = &columns else {
+        panic!("another game")
+    };
+    let model = lively(&columns, 14);
+    let lease = self_play(&[Arc::clone(&model)], 1, 15);
+    let honest = play(game, sessions(), at_once(1), &lease).remove(0);
+    let fault = |change: &dyn Fn(&mut SearchBlock)| {
+        let mut record = honest.clone();
+        record
+            .plies
+            .iter_mut()
+            .for_each(|ply| change(ply.search.as_mut().unwrap()));
+        worst(game, &record, &[Arc::clone(&model)], 1).fault(TOLERANCE_CPU)
+    };
+    assert_eq!(fault(&|_| {}), None);
+    assert!(fault(&|search| search.net_policy_top.clear()).is_some());
+    assert!(
+        fault(&|search| {
+            search.net_policy_top.remove(0);
+        })
+        .is_some()
+    );
+    assert!(fault(&|search| search.net_wdl.rotate_left(1)).is_some());
+    let false_precision = fault(&|search| search.precision = Precision::Int8).unwrap();
+    assert!(false_precision.contains("Int8"), "{false_precision}");
+
+    let stranger = audit(game, &honest, &[0], &[lively(&columns, 16)], &mut evaluator());
+    assert!(
+        matches!(stranger, Err(AuditError::Model { ply: 0, .. })),
+        "{stranger:?}"
+    );
+}
+
+#[test]
+fn plies_are_drawn_without_replacement_and_by_the_seed() {
+    let columns = AnyGame::parse("connect-four").unwrap();
+    let AnyGame::ConnectFour(game) = &columns else {
+        panic!("another game")
+    };
+    let model = network(&columns, 17);
+    let lease = self_play(&[model], 1, 18);
+    let mut record = play(game, sessions(), at_once(1), &lease).remove(0);
+    let searched = record.plies.len() - 1;
+    record.plies[0].search = None;
+    let mut drawn = vec![0; record.plies.len()];
+    for seed in 0..1_000 {
+        let plies = draw_plies(&record, POSITIONS, seed);
+        assert!(plies.is_sorted() && plies.len() == POSITIONS.min(searched), "{plies:?}");
+        assert!(plies.array_windows().all(|[left, right]| left < right), "{plies:?}");
+        assert_eq!(plies, draw_plies(&record, POSITIONS, seed));
+        plies.iter().for_each(|&ply| drawn[ply] += 1);
+    }
+    assert_eq!(drawn[0], 0);
+    // Every searched ply has its fair share, within five standard deviations.
+    let expected = 1_000.0 * POSITIONS as f64 / searched as f64;
+    for &times in &drawn[1..] {
+        assert!((f64::from(times) - expected).abs() < 5.0 * expected.sqrt(), "{drawn:?}");
+    }
+    assert_eq!(draw_plies(&record, 1_000, 1).len(), searched);
+}

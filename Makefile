@@ -8,10 +8,11 @@ CARGO := cargo
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 BINARIES := -p tengen -p tengen-actor -p tengen-coordinator -p tengen-learner
 REDIS_TESTS := test(redis_feeds) + test(redis::) + test(in_redis) + test(tls::) + test(both_stores)
+FAULT_TESTS := binary(faults) + binary(power_cut) + binary(kills) + test(kills::)
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build release run test test-needs test-core check bench
+.PHONY: help setup build release run test test-needs test-core check bench faults
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,9 +55,6 @@ else
 		--skip both_stores
 endif
 
-bench: test-needs ## measure the window at full size against a real redis-server (dev profile, about a minute once built)
-	$(CARGO) bench --locked --profile dev -p tengen-replay --bench window
-
 check: setup ## format, clippy, docs, architecture, scripts, licences: warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
@@ -64,5 +62,13 @@ check: setup ## format, clippy, docs, architecture, scripts, licences: warnings 
 	$(CARGO) test --locked --quiet -p tengen-system-tests --test architecture --test docs
 	@scripts/check-extras
 
-bench: setup ## measure the data path (dev profile; figures are kept in docs/benchmarks.md)
+bench: test-needs setup ## measure the data path and the window at full size (dev profile; docs/benchmarks.md has figures)
 	$(CARGO) run --locked -p tengen-coordinator --example ingest
+	$(CARGO) bench --locked --profile dev -p tengen-replay --bench window
+
+# What crashes may cost, at full length: the tests that `make test` runs in short, and the long counts of spoilt records.
+faults: test-needs setup ## kill, cut and spoil at full length (about half an hour); results in target/faults
+	$(CARGO) build --locked --workspace --bins
+	mkdir -p $(TARGET_DIR)/faults
+	FAULTS=long $(CARGO) nextest run --locked --workspace --no-capture -E '$(FAULT_TESTS)' 2>&1 | tee $(TARGET_DIR)/faults/tests.log
+	$(CARGO) run --locked -p tengen-records --example mutate 2>&1 | tee $(TARGET_DIR)/faults/mutate.log

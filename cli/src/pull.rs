@@ -115,7 +115,7 @@ fn write_folder(folder: &Path, model: &Model, onnx: &[u8]) -> anyhow::Result<()>
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    std::fs::create_dir_all(parent).with_context(|| format!("failed to make {}", parent.display()))?;
+    files::create_folder(parent).with_context(|| format!("failed to make {}", parent.display()))?;
     if folder.exists() && !folder.join("SHA256SUMS").exists() {
         bail!(
             "{} exists and was not made by `tengen models pull`: name another with --out",

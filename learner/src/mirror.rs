@@ -203,7 +203,7 @@ mod tests {
     use std::sync::Mutex;
 
     use tengen_games::AnyGame;
-    use tengen_replay::Split;
+    use tengen_replay::{Fill, Split};
 
     use super::*;
     use crate::fixture;
@@ -241,6 +241,12 @@ mod tests {
         Cursor { epoch, after_sequence }
     }
 
+    /// Epoch and fill of the window that training sees.
+    fn standing(mirror: &Mirror) -> (u64, Fill) {
+        let window = mirror.lock();
+        (window.epoch(), window.fill())
+    }
+
     #[test]
     fn chunks_fill_the_window_and_move_the_cursor() {
         let mut mirror = mirror();
@@ -269,12 +275,13 @@ mod tests {
                 ..chunk(5, first, games)
             };
             mirror.apply(begins);
-            assert_eq!((mirror.lock().epoch(), mirror.lock().fill()), (4, held));
+            assert_eq!(standing(&mirror), (4, held));
             assert_eq!(progress(&mirror), before);
         }
         assert_eq!(mirror.cursor(), cursor(5, 2));
         mirror.apply(chunk(5, 3, 1));
-        assert_eq!((mirror.lock().epoch(), mirror.lock().fill().games), (5, 3));
+        let (epoch, fill) = standing(&mirror);
+        assert_eq!((epoch, fill.games), (5, 3));
         assert_eq!(
             (progress(&mirror).positions_total, progress(&mirror).caught_up),
             (30, true)
@@ -291,7 +298,8 @@ mod tests {
             ..chunk(5, 1, 4)
         });
         mirror.apply(chunk(6, 1, 2));
-        assert_eq!((mirror.lock().epoch(), mirror.lock().fill().games), (6, 2));
+        let (epoch, fill) = standing(&mirror);
+        assert_eq!((epoch, fill.games), (6, 2));
     }
 
     #[test]

@@ -65,6 +65,11 @@ impl Up {
     /// Starts `tengen up` for the run file `run` on the data folder `data`, with more arguments, and waits until its
     /// coordinator serves.
     pub fn start(run: &Path, data: &Path, more: &[&str]) -> Up {
+        Up::start_with(run, data, more, &[])
+    }
+
+    /// The same with keys of the coordinator's configuration.
+    pub fn start_with(run: &Path, data: &Path, more: &[&str], keys: &[(&str, &str)]) -> Up {
         let mut process = Command::new(program("tengen"))
             .arg("up")
             .arg("--run")
@@ -73,6 +78,10 @@ impl Up {
             .arg(data)
             .args(["--listen", "127.0.0.1:0"])
             .args(more)
+            .envs(
+                keys.iter()
+                    .map(|(key, value)| (format!("TENGEN_COORDINATOR__{key}"), value)),
+            )
             .current_dir(repository())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tengen_service::backoff::Backoff;
+use tengen_service::files;
 use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -60,7 +61,7 @@ impl Child {
     /// Starts the child; its earlier log is kept with `.old` appended.
     pub(crate) fn start(spec: ChildSpec, events: mpsc::Sender<ChildEvent>) -> anyhow::Result<Child> {
         if let Some(folder) = spec.log.parent() {
-            std::fs::create_dir_all(folder).with_context(|| format!("failed to make {}", folder.display()))?;
+            files::create_folder(folder).with_context(|| format!("failed to make {}", folder.display()))?;
         }
         if spec.log.exists() {
             std::fs::rename(&spec.log, spec.log.with_extension("log.old"))?;

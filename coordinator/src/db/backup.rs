@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use tengen_service::files::{sync_folder, write_atomic_with};
+use tengen_service::files::{create_folder, sync_folder, write_atomic_with};
 
 use super::{bar, check, open_reader};
 use crate::store::checkpoint::fold_all;
@@ -27,7 +27,7 @@ pub(super) fn run(data: &Path, to: &Path, even_if_damaged: bool) -> anyhow::Resu
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    std::fs::create_dir_all(parent).with_context(|| format!("failed to make {}", parent.display()))?;
+    create_folder(parent).with_context(|| format!("failed to make {}", parent.display()))?;
     let unfinished = tempfile::Builder::new()
         .prefix(".backup-")
         .permissions(std::fs::Permissions::from_mode(0o755))

@@ -6,6 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
+use tengen_service::files;
+
 /// What a file system is to a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileSystem {
@@ -82,7 +84,7 @@ pub(crate) fn look(folder: &Path) -> Result<FileSystem, FileSystemError> {
         folder: folder.to_path_buf(),
         source,
     };
-    std::fs::create_dir_all(folder).map_err(failed)?;
+    files::create_folder(folder).map_err(failed)?;
     let stat = rustix::fs::statfs(folder).map_err(|error| failed(error.into()))?;
     // The number has 32 bits; the field is wider and may be signed.
     Ok(verdict(stat.f_type as u32))

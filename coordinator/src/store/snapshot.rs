@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
-use tengen_service::files::sync_folder;
+use tengen_service::files::{create_folder, sync_folder};
 
 use super::StoreError;
 
@@ -31,7 +31,7 @@ pub fn copy(connection: &Connection, path: &Path, mut progress: impl FnMut(Copie
         reason,
     };
     let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
+    create_folder(folder).map_err(|error| failed(error.to_string()))?;
     let temporary = tempfile::Builder::new()
         .prefix(".copying-")
         .permissions(std::fs::Permissions::from_mode(0o644))

@@ -21,6 +21,7 @@ fn lasting(status: v1::RunStatus) -> v1::RunStatus {
         waiting: String::new(),
         disk: None,
         audit: String::new(),
+        window_store: String::new(),
         ..status
     }
 }

@@ -3,6 +3,7 @@
 RUN ?= runs/quickstart.toml
 DATA ?=
 ARGS ?=
+DOCKER ?= yes
 
 CARGO := cargo
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
@@ -18,6 +19,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make run RUN=$(RUN) DATA=DIR ARGS='--for 20m'   variables of run"
+	@echo "  make test DOCKER=no                                      without the test of the compose file"
 
 setup: ## check the toolchain and fetch the pinned runtimes (kept: a second time takes milliseconds)
 	@scripts/check-toolchain
@@ -37,14 +39,14 @@ test: test-needs setup ## set up, build and run every test
 	$(CARGO) build --locked --workspace --bins
 ifdef NEXTEST
 	$(CARGO) test --locked --workspace --doc --quiet
-	$(CARGO) nextest run --locked --workspace
+	$(CARGO) nextest run --locked --workspace $(if $(filter no,$(DOCKER)),-E 'not binary(compose)')
 else
 	@echo "cargo-nextest is not installed; taking cargo test (cargo install --locked cargo-nextest)"
-	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked --workspace $(if $(filter no,$(DOCKER)),-- --skip compose_up)
 endif
 
 test-needs:
-	@scripts/check-test-needs
+	@scripts/check-test-needs $(if $(filter no,$(DOCKER)),--without-docker)
 
 # Left out beside whole-system tests: what starts a redis-server.
 test-core: setup ## run the tests of the rooms and programs that need nothing beside the toolchain

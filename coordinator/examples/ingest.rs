@@ -14,7 +14,7 @@ use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rusqlite::Connection;
 use tengen_control::LeaseRules;
-use tengen_coordinator::{Config, Coordinator, Options, store};
+use tengen_coordinator::{AuditConfig, Config, Coordinator, Options, store};
 use tengen_games::{AnyGame, Fingerprint, Game, GameVisitor};
 use tengen_proto::v1;
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
@@ -77,6 +77,11 @@ async fn main() -> anyhow::Result<()> {
         data: data.path().to_path_buf(),
         config: Config {
             listen: "127.0.0.1:0".parse()?,
+            // The games are random: an audit would find that out and suspend the actor.
+            audit: Some(AuditConfig {
+                share: 0.0,
+                ..AuditConfig::default()
+            }),
             ..Config::default()
         },
         addr_file: None,

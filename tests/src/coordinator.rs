@@ -1,10 +1,13 @@
 //! A coordinator process alone, which a test may make die and start again.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use tengen_proto::v1::run_service_client::RunServiceClient;
+use tengen_proto::v1::{GetStatusRequest, RunStatus};
 use tengen_service::channel::{self, Channel};
 use tengen_service::credentials::Credentials;
 
@@ -71,6 +74,22 @@ impl Coordinator {
     /// A channel to it.
     pub fn channel(&self) -> Channel {
         channel::connect(&self.url, &Credentials::default()).expect("the address is a url")
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        let address = self.url.trim_start_matches("http://");
+        address.parse().expect("the address file holds an address")
+    }
+
+    /// Its status.
+    pub async fn status(&self) -> RunStatus {
+        let mut client = RunServiceClient::new(self.channel());
+        client
+            .get_status(GetStatusRequest {})
+            .await
+            .expect("it serves")
+            .into_inner()
     }
 
     /// Its process id.

@@ -218,7 +218,8 @@ impl Ledger {
     }
 }
 
-fn hello(actor_id: &str) -> RegisterActorRequest {
+/// What an actor of this name says first.
+pub fn hello(actor_id: &str) -> RegisterActorRequest {
     RegisterActorRequest {
         actor_id: actor_id.to_owned(),
         host: "ledger".to_owned(),

@@ -27,6 +27,7 @@ pub enum Weather {
 /// The proxy; it ends when this is dropped.
 pub struct Proxy {
     addr: SocketAddr,
+    server: watch::Sender<SocketAddr>,
     weather: watch::Sender<Weather>,
     task: JoinHandle<()>,
 }
@@ -43,17 +44,29 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let addr = listener.local_addr().expect("a bound port");
         let (weather, seen) = watch::channel(Weather::Fair);
+        let (server, present) = watch::channel(server);
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
+                let server = *present.borrow();
                 tokio::spawn(pass(client, server, seen.clone()));
             }
         });
-        Proxy { addr, weather, task }
+        Proxy {
+            addr,
+            server,
+            weather,
+            task,
+        }
     }
 
     /// Where clients connect.
     pub fn url(&self) -> String {
         format!("http://{}", self.addr)
+    }
+
+    /// New connections go to this server, for example to one that was started again.
+    pub fn lead_to(&self, server: SocketAddr) {
+        self.server.send_replace(server);
     }
 
     /// Changes the weather, for open connections too.

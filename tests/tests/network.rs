@@ -1,0 +1,163 @@
+//! A network that is cut, silent, one-way or slow between an actor and its coordinator, and a coordinator that comes back
+//! to many actors at once.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use tengen_proto::v1::RunStatus;
+use tengen_proto::v1::actor_service_client::ActorServiceClient;
+use tengen_service::backoff::Backoff;
+use tengen_service::channel;
+use tengen_service::credentials::Credentials;
+use tengen_system_tests::cluster::program;
+use tengen_system_tests::coordinator::Coordinator;
+use tengen_system_tests::faults;
+use tengen_system_tests::ledger::hello;
+use tengen_system_tests::proxy::{Proxy, Weather};
+use tokio::process::{Child, Command};
+use tokio::task::JoinSet;
+
+const RUN: &str = r#"
+[run]
+name = "network"
+game = "tic-tac-toe"
+[network]
+blocks = 1
+channels = 8
+[[schedule]]
+from_iteration = 0
+games = 50
+simulations = 8
+[gate]
+kind = "none"
+"#;
+
+/// Within this time after the network is fair again, what waited must be stored.
+const DRAINED_MAX: Duration = Duration::from_secs(30);
+/// Within this time after the coordinator is back, everybody must be registered.
+const REGISTERED_MAX: Duration = Duration::from_secs(10);
+/// Actors that come at once.
+const ACTORS: u64 = 200;
+
+fn write_run(folder: &Path) -> PathBuf {
+    let path = folder.join("network.toml");
+    std::fs::write(&path, RUN).unwrap();
+    path
+}
+
+fn start_actor(url: &str, data: &Path) -> Child {
+    Command::new(program("tengen-actor"))
+        .args(["--join", url, "--games", "16", "--batch-max", "16", "--threads", "1"])
+        .args(["--log", "error", "--exit-with-parent", "--data"])
+        .arg(data)
+        .stdin(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap()
+}
+
+/// Asks for the status until it holds.
+async fn until(coordinator: &Coordinator, holds: impl Fn(&RunStatus) -> bool) -> RunStatus {
+    let mut looks = tokio::time::interval(Duration::from_millis(50));
+    loop {
+        looks.tick().await;
+        let status = coordinator.status().await;
+        if holds(&status) {
+            return status;
+        }
+    }
+}
+
+/// Games that the actor told it had finished.
+fn finished_games(status: &RunStatus) -> u64 {
+    status.actors.iter().map(|actor| actor.games).sum()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_network_loses_nothing_and_what_waited_is_stored_soon_after() {
+    let bad = Duration::from_secs(faults::scaled(2, 60) as u64);
+    let folder = tempfile::tempdir().unwrap();
+    let (run, data) = (write_run(folder.path()), folder.path().join("data"));
+    let coordinator = Coordinator::start(&run, &data, &[]).await;
+    let proxy = Proxy::start(coordinator.addr()).await;
+    let kept = folder.path().join("actor");
+    let mut actor = start_actor(&proxy.url(), &kept);
+    until(&coordinator, |status| status.games >= 50).await;
+    for weather in [
+        Weather::Cut,
+        Weather::Silent,
+        Weather::OneWay,
+        Weather::Slow(Duration::from_millis(200)),
+    ] {
+        proxy.set(weather);
+        tokio::time::sleep(bad).await;
+        let told = finished_games(&coordinator.status().await);
+        proxy.set(Weather::Fair);
+        let fair = Instant::now();
+        // What the actor had finished when it was first heard again.
+        let finished = finished_games(&until(&coordinator, |status| finished_games(status) > told).await);
+        until(&coordinator, |status| status.games >= finished).await;
+        assert!(fair.elapsed() < DRAINED_MAX, "{weather:?}: {:?}", fair.elapsed());
+        println!(
+            "{weather:?} for {bad:?}: {finished} games in all, drained {:?} after it",
+            fair.elapsed()
+        );
+    }
+    let lifeline = actor.stdin.take();
+    drop(lifeline);
+    assert!(actor.wait().await.unwrap().success());
+    // Everything finished was in the spool, and it is empty: all of it has its verdict.
+    let segments = std::fs::read_dir(kept.join("spool")).unwrap().filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().ends_with(".segment")
+    });
+    assert_eq!(segments.count(), 0, "the spool still holds games");
+    let status = coordinator.status().await;
+    assert!(status.rejected.is_empty(), "{:?}", status.rejected);
+    coordinator.drain().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hundred_actors_are_registered_soon_after_the_coordinator_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let (run, data) = (write_run(folder.path()), folder.path().join("data"));
+    let mut coordinator = Coordinator::start(&run, &data, &[]).await;
+    let proxy = Proxy::start(coordinator.addr()).await;
+    let channels: Vec<channel::Channel> = (0..ACTORS)
+        .map(|_| channel::connect(&proxy.url(), &Credentials::default()).unwrap())
+        .collect();
+    register_all(&channels).await;
+    coordinator.kill();
+    coordinator.ended().await;
+    // They begin to try again while nobody is there.
+    let registering = tokio::spawn(async move { register_all(&channels).await });
+    let coordinator = Coordinator::start(&run, &data, &[]).await;
+    let back = Instant::now();
+    proxy.lead_to(coordinator.addr());
+    registering.await.unwrap();
+    assert!(back.elapsed() < REGISTERED_MAX, "{:?}", back.elapsed());
+    println!(
+        "{ACTORS} actors registered {:?} after the coordinator was back",
+        back.elapsed()
+    );
+    coordinator.drain().await;
+}
+
+/// Registers an actor over each channel, all at once, trying again as actors do.
+async fn register_all(channels: &[channel::Channel]) {
+    let mut actors = JoinSet::new();
+    for (number, channel) in channels.iter().cloned().enumerate() {
+        actors.spawn(async move {
+            let mut client = ActorServiceClient::new(channel);
+            let mut backoff = Backoff::default();
+            while client.register(hello(&format!("actor-{number}"))).await.is_err() {
+                tokio::time::sleep(backoff.next_delay()).await;
+            }
+        });
+    }
+    actors.join_all().await;
+}

@@ -29,6 +29,7 @@ mod server;
 mod services;
 mod setup;
 pub mod store;
+mod take_up;
 mod window;
 
 pub use access::{

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tengen_control::LeaseRules;
 use tengen_replay::{RedisFault, RedisOptions};
 use tengen_service::files::{WriteError, write_atomic};
-use tengen_service::lock::{FolderLock, LockError, lock_folder};
+use tengen_service::lock::{FolderLock, LockError};
 use tengen_service::run_config::RunConfig;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
@@ -16,22 +16,20 @@ use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
 use tower_layer::{Identity, Stack};
 
-use crate::access::{self, Access, AccessLayer, Incoming, Limits, Listening, TlsError, TokenId, listen, seconds};
+use crate::access::{Access, AccessLayer, Incoming, Limits, Listening, TlsError, listen, seconds};
 use crate::audit::{self, AuditConfig, AuditStartError, AuditThread};
-use crate::clock::unix_ms;
 use crate::config::Config;
-use crate::disk::file_system::{self, FileSystemError};
-use crate::disk::{Gauge, GaugeThread};
-use crate::facts::RunFacts;
+use crate::disk::GaugeThread;
+use crate::disk::file_system::FileSystemError;
 use crate::failpoint::Failpoints;
 use crate::feed::{Feeder, await_server};
 use crate::files::ModelFiles;
 use crate::replay_config::ReplayConfigError;
-use crate::run::{self, Handle, OwnerError, OwnerThread, Surroundings};
+use crate::run::{Handle, OwnerError, OwnerThread};
 use crate::services::{Shared, model_service, run_service};
-use crate::setup::{SetupError, open_run};
-use crate::store::actors::{self, ActorRow};
-use crate::store::{Readers, StoreError, tokens, window_fence};
+use crate::setup::SetupError;
+use crate::store::{Readers, StoreError};
+use crate::take_up::{admission, prepare, take_up};
 use crate::window::RunWindow;
 
 /// How often time passes for the run.
@@ -204,30 +202,6 @@ impl Coordinator {
     }
 }
 
-/// Refuses what must not be served, before the folder is touched, and reads the certificates. Blocks.
-fn prepare(data: &std::path::Path, config: &Config) -> Result<Option<TlsAcceptor>, CoordinatorError> {
-    if !config.listen.ip().is_loopback() && !config.insecure && !tokens::exist(data)? {
-        return Err(CoordinatorError::NotLoopback {
-            listen: config.listen,
-            data: data.to_path_buf(),
-        });
-    }
-    Ok(access::acceptor(&config.tls)?)
-}
-
-fn start_audits(shared: &mut Shared, config: AuditConfig) -> Result<AuditThread, AuditStartError> {
-    let (auditor, thread) = audit::start(config, shared.run.clone(), &shared.archive)?;
-    shared.audit = Some(auditor);
-    Ok(thread)
-}
-
-/// Who is let in, from the database.
-fn admission(connection: &rusqlite::Connection, config: &Config) -> Result<Access, StoreError> {
-    let owned = |row: ActorRow| Some((row.actor, TokenId::parse(&row.token?).ok()?));
-    let actors = actors::all(connection)?.into_iter().filter_map(owned);
-    Ok(Access::new(tokens::all(connection)?, actors.collect(), config))
-}
-
 /// Says plainly what is dangerous about the way this process listens.
 fn tell(access: &Access, config: &Config, addr: SocketAddr) {
     if config.listen.ip().is_loopback() {
@@ -247,50 +221,11 @@ struct Workers {
     feeder: Option<JoinHandle<()>>,
 }
 
-/// A data folder that was taken up.
-struct TakenUp {
-    run: Handle,
-    owner: OwnerThread,
-    disk: Gauge,
-    /// Fences the window in Redis against the coordinators before this one.
-    fence: u64,
-    /// How games are audited; none when they are not.
-    audits: Option<AuditConfig>,
-    held: (GaugeThread, FolderLock),
-}
-
-/// Locks the folder and brings the run up. Blocks.
-fn take_up(
-    run: RunConfig,
-    data: &std::path::Path,
-    config: &Config,
-    leases: LeaseRules,
-    failpoints: Failpoints,
-    redis: Option<RedisOptions>,
-) -> Result<TakenUp, CoordinatorError> {
-    let found = file_system::look(data)?;
-    file_system::admit(data, found, config.disk.allow_network_file_system)?;
-    let lock = lock_folder(data, "coordinator")?;
-    let audits = audit::prepare(config.audit, config.onnxruntime.as_deref())?;
-    let (connection, mut facts): (_, RunFacts) = open_run(data, run, unix_ms())?;
-    facts.audit = audits.says;
-    let fence = window_fence::next(&connection, facts.created_ms).map_err(SetupError::from)?;
-    let (disk, watching) = Gauge::start(data, config.disk.clone()).map_err(CoordinatorError::Disk)?;
-    let surroundings = Surroundings {
-        disk: disk.clone(),
-        retention: config.retention,
-        redis,
-        failpoints,
-    };
-    let (run, owner) = run::spawn(connection, data, Arc::new(facts), leases, surroundings)?;
-    Ok(TakenUp {
-        run,
-        owner,
-        disk,
-        fence,
-        audits: audits.config,
-        held: (watching, lock),
-    })
+/// Begins to audit games.
+fn start_audits(shared: &mut Shared, config: AuditConfig) -> Result<AuditThread, AuditStartError> {
+    let (auditor, thread) = audit::start(config, shared.run.clone(), &shared.archive)?;
+    shared.audit = Some(auditor);
+    Ok(thread)
 }
 
 /// Begins to feed the window in Redis.

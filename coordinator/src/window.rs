@@ -84,6 +84,10 @@ impl RunWindow {
 
     /// Takes games that are committed, in commit order.
     pub(crate) fn append(&self, games: Vec<CommittedGame>) {
+        if games.is_empty() {
+            // Most commits bring none; nobody is to be woken for them.
+            return;
+        }
         match self {
             RunWindow::Memory(memory) => {
                 let games = games

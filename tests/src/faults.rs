@@ -1,4 +1,36 @@
-//! How long fault tests are: short in `make test`, long in `make faults`.
+//! What the fault tests share: the run they are made on, and how long they are, short in `make test` and long in
+//! `make faults`.
+
+use std::path::{Path, PathBuf};
+
+use tengen_service::files::write_atomic;
+
+/// A small game whose self-play waits for no learner and no gate.
+const RUN: &str = r#"
+[run]
+name = "faults"
+game = "tic-tac-toe"
+[network]
+blocks = 1
+channels = 8
+[[schedule]]
+from_iteration = 0
+games = 50
+simulations = 8
+[selfplay]
+random_plies_max = 4
+[gate]
+kind = "none"
+[learner]
+steps_behind_max = 0
+"#;
+
+/// Writes the run's configuration into `folder`.
+pub fn write_run(folder: &Path) -> PathBuf {
+    let path = folder.join("faults.toml");
+    write_atomic(&path, RUN.as_bytes()).expect("the run's configuration can be written");
+    path
+}
 
 /// The short count, or the long one when the variable `FAULTS` is `long`.
 pub fn scaled(short: usize, long: usize) -> usize {

@@ -1,9 +1,6 @@
 //! What a crash may cost: nothing that was acknowledged. `make faults` runs these at full length, `make test` in short.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
-
-use std::path::{Path, PathBuf};
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -12,41 +9,16 @@ use tengen_system_tests::coordinator::Coordinator;
 use tengen_system_tests::faults;
 use tengen_system_tests::ledger::Ledger;
 
-const RUN: &str = r#"
-[run]
-name = "faults"
-game = "tic-tac-toe"
-[network]
-blocks = 1
-channels = 8
-[[schedule]]
-from_iteration = 0
-games = 50
-simulations = 8
-[selfplay]
-random_plies_max = 4
-[gate]
-kind = "none"
-[learner]
-steps_behind_max = 0
-"#;
-
 /// The steps of a game's way at which a coordinator can be made to die.
 const STEPS: [&str; 5] = ["received", "checked", "committed", "windowed", "acknowledged"];
 /// New games that are on their way when it dies.
 const GAMES: usize = 24;
 
-fn write_run(folder: &Path) -> PathBuf {
-    let path = folder.join("faults.toml");
-    std::fs::write(&path, RUN).unwrap();
-    path
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_coordinator_killed_at_any_step_loses_and_doubles_no_acknowledged_game() {
     let kills = faults::scaled(40, 600);
     let folder = tempfile::tempdir().unwrap();
-    let (run, data) = (write_run(folder.path()), folder.path().join("data"));
+    let (run, data) = (faults::write_run(folder.path()), folder.path().join("data"));
     std::fs::create_dir(&data).unwrap();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(20);
     let mut coordinator = Coordinator::start(&run, &data, &[]).await;

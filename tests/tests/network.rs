@@ -2,9 +2,8 @@
 //! to many actors at once.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -21,33 +20,12 @@ use tengen_system_tests::proxy::{Proxy, Weather};
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 
-const RUN: &str = r#"
-[run]
-name = "network"
-game = "tic-tac-toe"
-[network]
-blocks = 1
-channels = 8
-[[schedule]]
-from_iteration = 0
-games = 50
-simulations = 8
-[gate]
-kind = "none"
-"#;
-
 /// Within this time after the network is fair again, what waited must be stored.
 const DRAINED_MAX: Duration = Duration::from_secs(30);
 /// Within this time after the coordinator is back, everybody must be registered.
 const REGISTERED_MAX: Duration = Duration::from_secs(10);
 /// Actors that come at once.
 const ACTORS: u64 = 200;
-
-fn write_run(folder: &Path) -> PathBuf {
-    let path = folder.join("network.toml");
-    std::fs::write(&path, RUN).unwrap();
-    path
-}
 
 fn start_actor(url: &str, data: &Path) -> Child {
     Command::new(program("tengen-actor"))
@@ -81,7 +59,7 @@ fn finished_games(status: &RunStatus) -> u64 {
 async fn a_bad_network_loses_nothing_and_what_waited_is_stored_soon_after() {
     let bad = Duration::from_secs(faults::scaled(2, 60) as u64);
     let folder = tempfile::tempdir().unwrap();
-    let (run, data) = (write_run(folder.path()), folder.path().join("data"));
+    let (run, data) = (faults::write_run(folder.path()), folder.path().join("data"));
     let coordinator = Coordinator::start(&run, &data, &[]).await;
     let proxy = Proxy::start(coordinator.addr()).await;
     let kept = folder.path().join("actor");
@@ -124,7 +102,7 @@ async fn a_bad_network_loses_nothing_and_what_waited_is_stored_soon_after() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hundred_actors_are_registered_soon_after_the_coordinator_is_back() {
     let folder = tempfile::tempdir().unwrap();
-    let (run, data) = (write_run(folder.path()), folder.path().join("data"));
+    let (run, data) = (faults::write_run(folder.path()), folder.path().join("data"));
     let mut coordinator = Coordinator::start(&run, &data, &[]).await;
     let proxy = Proxy::start(coordinator.addr()).await;
     let channels: Vec<channel::Channel> = (0..ACTORS)

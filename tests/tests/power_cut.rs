@@ -1,7 +1,6 @@
 //! A power cut at any moment loses nothing that was acknowledged: no verdict comes before the fsync it rests on.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,31 +12,13 @@ use tengen_system_tests::faults;
 use tengen_system_tests::ledger::Ledger;
 use tengen_system_tests::power_cut::{Trace, recorder};
 
-const RUN: &str = r#"
-[run]
-name = "cuts"
-game = "tic-tac-toe"
-[network]
-blocks = 1
-channels = 8
-[[schedule]]
-from_iteration = 0
-games = 50
-simulations = 8
-[gate]
-kind = "none"
-[learner]
-steps_behind_max = 0
-"#;
-
 /// Games sent, a few at a time, so that there are many commits.
 const GAMES: usize = 600;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_acknowledged_game_is_on_the_disk_after_a_power_cut_at_any_moment() {
     let folder = tempfile::tempdir().unwrap();
-    let run = folder.path().join("cuts.toml");
-    std::fs::write(&run, RUN).unwrap();
+    let run = faults::write_run(folder.path());
     let (root, trace) = (folder.path().join("root"), folder.path().join("trace"));
     std::fs::create_dir(&root).unwrap();
     // The coordinator makes its own data folder, which must be there after the cut as well.

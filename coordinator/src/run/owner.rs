@@ -188,18 +188,15 @@ impl Owner {
     fn carry_out(&mut self, batch: Vec<Request>) -> Result<(), OwnerError> {
         match self.commit(batch) {
             Ok(outbox) => {
-                for _ in &outbox.window {
-                    self.failpoints.pass(Failpoint::Committed);
-                }
+                let games = outbox.window.len();
+                (0..games).for_each(|_| self.failpoints.pass(Failpoint::Committed));
                 if outbox.window_anew {
                     self.window
                         .renew(&self.connection, self.state.progress(), outbox.window)?;
                 } else {
-                    for game in outbox.window {
-                        self.window.append(vec![game]);
-                        self.failpoints.pass(Failpoint::Windowed);
-                    }
+                    self.window.append(outbox.window);
                 }
+                (0..games).for_each(|_| self.failpoints.pass(Failpoint::Windowed));
                 if let Some(champion) = outbox.new_champion {
                     self.champion.send_replace(Arc::new(champion));
                 }

@@ -7,7 +7,7 @@ use tengen_proto::v1::admin_service_server::AdminService;
 use tokio::sync::oneshot;
 use tonic::{Code, Request, Response, Status};
 
-use super::{Shared, errors, page_size};
+use super::{Shared, errors, page_size, page_start};
 use crate::access::{Caller, NewToken, Role, TokenId, caller, reveal};
 use crate::clock::unix_ms;
 use crate::messages;
@@ -145,12 +145,7 @@ impl AdminService for AdminApi {
             page_token,
         } = request.into_inner();
         let limit = page_size(asked);
-        let before = match page_token.as_str() {
-            "" => i64::MAX,
-            token => token
-                .parse()
-                .map_err(|_| errors::bad_field("page_token", "it is not one of ours"))?,
-        };
+        let before = page_start(&page_token, i64::MAX)?;
         let page = self
             .0
             .archive

@@ -130,6 +130,16 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
         .map_err(|error| errors::internal(&error))
 }
 
+/// The number below which a page's rows lie: the token of the page before, or `first` where there was none.
+fn page_start<N: std::str::FromStr>(token: &str, first: N) -> Result<N, Status> {
+    if token.is_empty() {
+        return Ok(first);
+    }
+    token
+        .parse()
+        .map_err(|_| errors::bad_field("page_token", "it is not one of ours"))
+}
+
 /// A page's size from what was asked for.
 fn page_size(asked: i32) -> u32 {
     match asked {

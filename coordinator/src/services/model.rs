@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-use super::{Shared, blocking, errors, page_size, publish};
+use super::{Shared, blocking, errors, page_size, page_start, publish};
 use crate::archive::Archive;
 use crate::files::ModelFiles;
 use crate::messages;
@@ -40,12 +40,7 @@ impl ModelService for ModelApi {
             page_token,
         } = request.into_inner();
         let limit = page_size(asked);
-        let before = match page_token.as_str() {
-            "" => i64::MAX,
-            token => token
-                .parse()
-                .map_err(|_| errors::bad_field("page_token", "it is not one of ours"))?,
-        };
+        let before = page_start(&page_token, i64::MAX)?;
         let run_id = self.archive.run_id.clone();
         let page = self.archive.read(move |connection| {
             let mut rows = models::list(connection, before, limit + 1)?;

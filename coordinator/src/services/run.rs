@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{errors, page_size};
+use super::{errors, page_size, page_start};
 use crate::archive::Archive;
 use crate::messages;
 use crate::store::gates::{self, GateState};
@@ -57,12 +57,7 @@ impl RunService for RunApi {
             page_token,
         } = request.into_inner();
         let limit = page_size(asked);
-        let before = match page_token.as_str() {
-            "" => u32::MAX,
-            token => token
-                .parse()
-                .map_err(|_| errors::bad_field("page_token", "it is not one of ours"))?,
-        };
+        let before = page_start(&page_token, u32::MAX)?;
         let mut gates = self
             .0
             .read(move |connection| read_gates(connection, before, limit + 1))

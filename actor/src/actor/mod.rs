@@ -13,13 +13,13 @@ use tengen_proto::v1::{ReportActorResponse, SubmitGameRequest, SubmitGameRespons
 use tengen_records::LeaseId;
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::{self, Channel};
-use tengen_service::lock::lock_folder;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Duration, Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
+use crate::folder;
 use crate::handshake::{HandshakeError, Me, Run};
 use crate::identity;
 use crate::leases::Leases;
@@ -45,8 +45,14 @@ const FLUSH_MAX: Duration = Duration::from_secs(10);
 const PROVIDER_UNKNOWN: &str = "none yet";
 
 /// Plays for the coordinator at `options.join` until `shutdown`, then drains.
-pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let _folder = lock_folder(&options.data, "actor")?;
+pub async fn run(mut options: Options, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let _folder = if options.share_data {
+        let (data, lock) = folder::take_first_free(&options.data)?;
+        options.data = data;
+        lock
+    } else {
+        folder::take(&options.data)?
+    };
     let me = Me {
         id: identity::load_or_create(&options.data)?.to_string(),
         host: identity::host(),

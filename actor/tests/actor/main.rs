@@ -36,6 +36,7 @@ pub(crate) fn options(server: &Server, data: &Path) -> Options {
         join: server.url(),
         connect: ConnectArgs::default(),
         data: data.to_path_buf(),
+        share_data: false,
         games: 8,
         batch_max: 8,
         threads: Some(2),

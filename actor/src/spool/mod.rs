@@ -12,6 +12,7 @@
 mod frame;
 mod rejected;
 mod store;
+pub mod testing;
 mod thread;
 
 use std::io;

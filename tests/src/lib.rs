@@ -3,9 +3,12 @@
 //! This crate holds what the tests share; the tests themselves are in `tests/`. Nothing here ends on a clock: waits are
 //! for events, and budgets are in games.
 
+pub mod attack;
 pub mod cluster;
 pub mod coordinator;
 pub mod faults;
+pub mod guarded;
+pub mod http2;
 pub mod ledger;
 pub mod optimal;
 pub mod power_cut;

@@ -9,6 +9,7 @@ mod models;
 mod protocol;
 mod records;
 mod redis;
+mod redis_faults;
 mod retention;
 mod rig;
 mod runs;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod flips;
 mod fuzz_seeds;
 mod models;
 mod peer;

@@ -50,7 +50,7 @@ pub(crate) enum DownloadFault {
     Break(usize),
     /// The stream ends after about so many bytes as if it were complete.
     End(usize),
-    /// The byte at this place of the file is another one.
+    /// This bit of the file is another one, counted from the lowest of the first byte; of a file with fewer, one of them.
     Flip(usize),
     /// The chunk that should begin at this place is left out.
     Skip(usize),
@@ -445,8 +445,9 @@ impl ModelService for Peer {
             let model = state.models.iter().find(|model| model.id().0 == *model_id).unwrap();
             (model.bytes().to_vec(), state.download_faults.pop_front())
         });
-        if let Some(DownloadFault::Flip(at)) = fault {
-            bytes[at] ^= 1;
+        if let Some(DownloadFault::Flip(bit)) = fault {
+            let bit = bit % (8 * bytes.len());
+            bytes[bit / 8] ^= 1 << (bit % 8);
         }
         let mut answers = Vec::new();
         for (number, data) in bytes[offset as usize..].chunks(1_000).enumerate() {

@@ -1,7 +1,11 @@
-//! The kept inputs of the fuzz target `spool_recovery`: they keep every promise, and are what is written today.
+//! The kept inputs of the fuzz target `spool_recovery`: they keep every promise, as do pieces of them put together, and
+//! are what is written today.
 
 use std::path::Path;
 
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
 use tengen_actor::spool::testing::{judge, seeds};
 
 #[test]
@@ -27,4 +31,29 @@ fn every_kept_segment_keeps_every_promise() {
         ("zeros-behind", 3, 0, true),
     ];
     assert_eq!(games, expected);
+}
+
+proptest! {
+    #[test]
+    fn spliced_and_damaged_segments_keep_every_promise(
+        pieces in vec((any::<Index>(), any::<Index>(), any::<Index>()), 1..6),
+        noise in vec(any::<u8>(), 0..60),
+        flips in vec((any::<Index>(), 1..=255_u8), 0..3),
+    ) {
+        let kept = seeds();
+        let mut bytes = noise;
+        for (which, begin, len) in pieces {
+            let piece = &which.get(&kept).1;
+            let begin = begin.index(piece.len() + 1);
+            let end = begin + len.index(piece.len() - begin + 1);
+            bytes.extend_from_slice(&piece[begin..end]);
+        }
+        for (place, flip) in flips {
+            let place = place.index(bytes.len() + 1);
+            if let Some(byte) = bytes.get_mut(place) {
+                *byte ^= flip;
+            }
+        }
+        judge(&bytes);
+    }
 }

@@ -20,11 +20,17 @@ const KEPT_MIN: f64 = 0.9;
 /// Memory that may come on top after the first round of attacks: allocators round up, and caches fill.
 const GROWTH_MAX_KIB: u64 = 32 * 1024;
 
-/// A coordinator with tokens, and what an attacker knows of it.
+/// What the coordinator may write to its log, however many connections are closed for how they behave.
+const LOG_BYTES_MAX: u64 = 16 * 1024;
+
+/// A coordinator with tokens, and what an attacker knows of it. Its log goes to the file `log`.
 async fn start(folder: &Path) -> (Coordinator, Tokens, Target) {
     let (run, data) = (faults::write_run(folder), folder.join("data"));
     let tokens = Tokens::make(&data, &folder.join("tokens"));
-    let coordinator = Coordinator::start(&run, &data, &[]).await;
+    // The shell makes way for the program, which keeps its number and its standard input.
+    let to_log = format!("exec \"$0\" \"$@\" 2>{}", folder.join("log").display());
+    let under_shell = ["sh".into(), "-c".into(), to_log.into()];
+    let coordinator = Coordinator::start_under(&under_shell, &run, &data, &[]).await;
     let target = Target {
         addr: coordinator.addr(),
         token: tokens.text("actor"),
@@ -41,6 +47,13 @@ async fn played(ledger: &mut Ledger, games: usize) -> Vec<Vec<u8>> {
     }
     records.truncate(games);
     records
+}
+
+/// Bytes in the coordinator's log, which must be few.
+fn assert_log_is_short(folder: &Path) -> usize {
+    let bytes = std::fs::metadata(folder.join("log")).unwrap().len();
+    assert!(bytes <= LOG_BYTES_MAX, "{bytes} bytes were logged");
+    bytes as usize
 }
 
 /// Waits until the attacker has done so much more.
@@ -146,7 +159,11 @@ async fn the_coordinators_memory_is_flat_however_often_it_is_attacked() {
     assert_eq!(ledger.submit(&records).await.len(), 20);
     coordinator.drain().await;
     ledger.assert_kept(&folder.path().join("data"));
-    let proof = proof.count("rounds", rounds).count("connections", DRIBBLERS);
+    let logged = assert_log_is_short(folder.path());
+    let proof = proof
+        .count("log_bytes", logged)
+        .count("rounds", rounds)
+        .count("connections", DRIBBLERS);
     let proof = proof.measure("after_first_round_mib", after[0] as f64 / 1_024.0);
     let proof = proof.measure("after_last_round_mib", after[rounds - 1] as f64 / 1_024.0);
     proof.measure("peak_mib", peak as f64 / 1_024.0).proved();

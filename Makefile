@@ -72,7 +72,7 @@ bench: test-needs setup ## measure the data path and the window at full size (de
 
 # What crashes may cost, at full length: the tests that `make test` runs in short, and the long counts of spoilt records. Each
 # proof writes a row; the last line fails when one is missing, not proved, or short of its counts.
-faults: test-needs setup ## kill, cut, attack and spoil at full length (about an hour); figures in target/faults/results.json
+faults: test-needs setup ## kill, cut, attack and spoil at full length (three quarters of an hour); figures in target/faults/results.json
 	$(CARGO) build --locked --workspace --bins
 	rm -rf $(FAULTS_DIR)
 	mkdir -p $(FAULTS_DIR)/rows

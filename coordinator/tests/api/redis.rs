@@ -75,7 +75,7 @@ pub(crate) async fn mirror(server: &RedisServer) -> (u64, Vec<(u64, Vec<u8>)>) {
 }
 
 /// What the window should hold by the database: the newest games that together have `capacity` positions.
-pub(crate) fn newest(rig: &Rig, capacity: u64) -> Vec<(u64, Vec<u8>)> {
+fn newest(rig: &Rig, capacity: u64) -> Vec<(u64, Vec<u8>)> {
     let database = rusqlite::Connection::open(rig.path("tengen.db")).expect("a database");
     let sql = "SELECT sequence, record, positions FROM games WHERE kind = 'self-play' AND positions > 0 \
                ORDER BY sequence DESC";

@@ -11,7 +11,7 @@ use tengen_faults::{Proof, scaled};
 use tengen_replay::testing::RedisServer;
 
 use crate::database::assert_sound;
-use crate::redis::{CAPACITY, follows, mirror, newest, redis, try_start, until, whole};
+use crate::redis::{CAPACITY, follows, mirror, redis, try_start, until, whole};
 use crate::rig::{Actor, Rig};
 
 /// How soon after Redis is back the window must be whole.
@@ -53,7 +53,7 @@ async fn whatever_redis_suffers_no_game_is_lost_and_the_window_is_whole_soon_aft
         suffer(*fault, round, &rig, &mut server, moment, &mut seen).await;
     }
     // Every game that was acknowledged, in the order of the verdicts, and nothing else.
-    let stored: Vec<Vec<u8>> = newest(&rig, EVERYTHING).into_iter().map(|(_, record)| record).collect();
+    let stored = stored(&rig);
     assert!(
         stored == seen.games,
         "{} stored, {} acknowledged",
@@ -70,6 +70,16 @@ async fn whatever_redis_suffers_no_game_is_lost_and_the_window_is_whole_soon_aft
     proof
         .measure("whole_again_within_seconds", slowest.as_secs_f64())
         .proved();
+}
+
+/// Every stored record in the order of its commit.
+fn stored(rig: &Rig) -> Vec<Vec<u8>> {
+    let database = rusqlite::Connection::open(rig.path("tengen.db")).expect("a database");
+    let mut statement = database
+        .prepare("SELECT record FROM games ORDER BY sequence")
+        .expect("games");
+    let rows = statement.query_map([], |row| row.get(0)).expect("rows");
+    rows.collect::<Result<_, _>>().expect("records")
 }
 
 /// One fault at `moment` while games come in, more games meanwhile, and the way back.

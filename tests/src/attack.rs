@@ -140,7 +140,7 @@ fn hands(attack: Attack, target: &Target, acts: &Arc<AtomicU64>) -> JoinSet<()> 
 
 /// Sends one byte after another until the connection is closed.
 async fn dribble(number: usize, target: &Target, acts: &AtomicU64) {
-    let token = (number % 2 == 0).then_some(target.token.as_str());
+    let token = number.is_multiple_of(2).then_some(target.token.as_str());
     let begun = match number % 4 {
         // Its preface never ends.
         3 => TcpStream::connect(target.addr).await.ok(),

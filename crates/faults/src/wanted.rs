@@ -31,5 +31,4 @@ pub const WANTED: &[Wanted] = &[
     wanted("downloads-flipped", &[("flips", 1_000)]),
     wanted("stored-records-flipped", &[("flips", 10_000)]),
     wanted("two-coordinators", &[]),
-    wanted("two-learners", &[]),
 ];

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use tengen_service::files::write_atomic;
+pub use tengen_service::testing::scaled;
 
 /// A small game whose self-play waits for no learner and no gate.
 const RUN: &str = r#"
@@ -30,14 +31,4 @@ pub fn write_run(folder: &Path) -> PathBuf {
     let path = folder.join("faults.toml");
     write_atomic(&path, RUN.as_bytes()).expect("the run's configuration can be written");
     path
-}
-
-/// The short count, or the long one when the variable `FAULTS` is `long`.
-pub fn scaled(short: usize, long: usize) -> usize {
-    let asked = std::env::var_os("FAULTS");
-    if asked.is_some_and(|value| value == "long") {
-        long
-    } else {
-        short
-    }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -15,6 +14,7 @@ use tengen_records::{Endings, Expected, LeaseId, Record, RecordId, RunId, Work, 
 use tengen_selfplay::order::{Order, Plan};
 use tengen_selfplay::wire::order_from_wire;
 use tengen_service::channel::Channel;
+use tengen_service::testing::now_us;
 
 /// The actor and what it was promised.
 pub struct Ledger {
@@ -236,11 +236,4 @@ fn id_of(verdict: &SubmitGameResponse) -> RecordId {
         lease: LeaseId::from_bytes(&verdict.lease_id).expect("a verdict names its lease"),
         index: verdict.game_index,
     }
-}
-
-fn now_us() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .expect("the clock is right");
-    u64::try_from(since.as_micros()).expect("the clock is right")
 }

@@ -8,5 +8,4 @@ pub mod coordinator;
 pub mod faults;
 pub mod ledger;
 pub mod optimal;
-pub mod power_cut;
 pub mod proxy;

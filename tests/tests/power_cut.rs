@@ -7,10 +7,10 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use tengen_records::{LeaseId, RecordId, encode};
+use tengen_service::testing::power_cut::{Names, Trace, recorder};
 use tengen_system_tests::coordinator::Coordinator;
 use tengen_system_tests::faults;
 use tengen_system_tests::ledger::Ledger;
-use tengen_system_tests::power_cut::{Trace, recorder};
 
 /// Games sent, a few at a time, so that there are many commits.
 const GAMES: usize = 600;
@@ -39,7 +39,7 @@ async fn every_acknowledged_game_is_on_the_disk_after_a_power_cut_at_any_moment(
     let mut checked = 0;
     trace.cuts(after, |disk, before| {
         let into = tempfile::tempdir().unwrap();
-        disk.lay_out(&root, into.path());
+        disk.lay_out(&root, into.path(), Names::Synced);
         let promised = ledger.acknowledged_at.iter().take_while(|(at, _)| *at < before);
         let kept = games_in(&into.path().join("data"));
         for (_, id) in promised {

@@ -14,6 +14,7 @@ pub mod process_config;
 pub mod run_config;
 pub mod shutdown;
 pub mod telemetry;
+pub mod testing;
 pub mod tls;
 
 /// The version of this build, as every process reports it.

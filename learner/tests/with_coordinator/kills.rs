@@ -2,6 +2,7 @@
 //! uninterrupted learner trains, bit for bit.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,12 +11,22 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use safetensors::SafeTensors;
 use tengen_learner::checkpoint::CheckpointFolder;
+use tengen_service::testing::scaled;
 use tokio::process::{Child, Command};
 
 use crate::fake_coordinator::{Coordinator, RUN_TOML};
 
-fn start(url: &str, data: &Path) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_tengen-learner"))
+/// The process.
+pub(crate) fn start(url: &str, data: &Path) -> Child {
+    start_under(&[], url, data)
+}
+
+/// The same under another program, for example a recorder.
+pub(crate) fn start_under(wrapper: &[OsString], url: &str, data: &Path) -> Child {
+    let mut words = wrapper.to_vec();
+    words.push(env!("CARGO_BIN_EXE_tengen-learner").into());
+    Command::new(&words[0])
+        .args(&words[1..])
         .args([
             "--coordinator",
             url,
@@ -82,8 +93,7 @@ async fn a_learner_killed_again_and_again_trains_what_an_uninterrupted_one_does(
     let serving = peaceful.serve().await;
     finish(&peaceful, start(&serving.url(), uninterrupted.path())).await;
 
-    let long = std::env::var_os("FAULTS").is_some_and(|value| value == "long");
-    let kills = if long { 100 } else { 10 };
+    let kills = scaled(10, 100);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(31);
     let data = tempfile::tempdir().unwrap();
     let coordinator = coordinator();

@@ -9,7 +9,7 @@ CARGO := cargo
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 BINARIES := -p tengen -p tengen-actor -p tengen-coordinator -p tengen-learner
 REDIS_TESTS := test(redis_feeds) + test(redis::) + test(in_redis) + test(tls::) + test(both_stores)
-FAULT_TESTS := binary(faults) + binary(network) + binary(power_cut) + binary(kills) + test(kills::)
+FAULT_TESTS := binary(faults) + binary(network) + binary(power_cut) + binary(kills) + test(kills::) + test(power_cut::)
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
 .DEFAULT_GOAL := help

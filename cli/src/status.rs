@@ -75,10 +75,14 @@ fn page(status: &RunStatus) -> String {
     }
     for actor in &status.actors {
         let heard = duration(actor.silent_ms);
+        let waiting = match actor.waiting.as_str() {
+            "" => String::new(),
+            why => format!(", waiting: {why}"),
+        };
         lines.push((
             "actor",
             format!(
-                "{} on {}: {}, {:.0} evaluations/s, {} games, heard {heard} ago, {} strikes",
+                "{} on {}: {}, {:.0} evaluations/s, {} games, heard {heard} ago, {} strikes{waiting}",
                 actor.actor_id, actor.host, actor.provider, actor.evaluations_per_second, actor.games, actor.strikes
             ),
         ));

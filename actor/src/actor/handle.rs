@@ -112,14 +112,27 @@ impl Actor {
         }
         let Level { games, bytes, room } = level;
         match room {
+            // The spool itself says what becomes of a full disk.
+            Room::DiskFull => {}
+            Room::Everything if before.room == Room::DiskFull => {}
             Room::Everything => tracing::info!(games, bytes, "the spool has room again: self-play goes on"),
             Room::Matches => tracing::warn!(games, bytes, "the spool is full up to its reserve: self-play pauses"),
             Room::Nothing => tracing::warn!(games, bytes, "the spool is full: play stops until games are taken"),
         }
         self.queue.set_starting(match room {
             Room::Everything => Starting::Everything,
-            Room::Matches | Room::Nothing => Starting::Matches,
+            Room::Matches | Room::Nothing | Room::DiskFull => Starting::Matches,
         });
+    }
+
+    /// Why no game of self-play is started; empty while they are.
+    fn waiting(&self) -> String {
+        match self.level.room {
+            Room::Everything => self.waiting.clone(),
+            Room::Matches => "the spool is full up to its reserve for matches".to_owned(),
+            Room::Nothing => "the spool is full".to_owned(),
+            Room::DiskFull => "the disk that the spool is on is full".to_owned(),
+        }
     }
 
     fn handle_verdict(&mut self, answer: &SubmitGameResponse, now: Instant) {
@@ -317,6 +330,7 @@ impl Actor {
             lease_ids: wire(&self.leases.ids()),
             returned_lease_ids: wire(&returned),
             provider: self.provider(),
+            waiting: self.waiting(),
         });
         request.set_timeout(CALL_TIMEOUT);
         let mut client = link::client(self.channel.clone());

@@ -13,6 +13,7 @@ use tengen_proto::v1::{ReportActorResponse, SubmitGameRequest, SubmitGameRespons
 use tengen_records::LeaseId;
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::{self, Channel};
+use tengen_service::files::remove_half_written;
 use tengen_service::lock::lock_folder;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
@@ -51,6 +52,10 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
         id: identity::load_or_create(&options.data)?.to_string(),
         host: identity::host(),
     };
+    for folder in ["spool", "rejected", "models"] {
+        let folder = options.data.join(folder);
+        remove_half_written(&folder).with_context(|| format!("failed to tidy {}", folder.display()))?;
+    }
     tengen_inference::init(options.onnxruntime.as_deref())?;
     let (data, bytes_max) = (options.data.clone(), options.spool_bytes_max);
     let mut store = spawn_blocking(move || Store::open(&data, bytes_max)).await??;
@@ -245,7 +250,7 @@ impl Actor {
         }
         // The spool's thread tells nobody any more: it makes durable what it was given, and ends.
         self.events = None;
-        self.spool.close().await;
+        let closed = self.spool.close().await;
         let Tally {
             stored,
             duplicate,
@@ -254,7 +259,10 @@ impl Actor {
         } = self.tally;
         let undecided = self.level.games;
         tracing::info!(stored, duplicate, conflict, rejected, undecided, "drained");
-        self.failure.map_or(Ok(()), Err)
+        match self.failure {
+            Some(failure) => Err(failure),
+            None => closed.context("the spool failed"),
+        }
     }
 
     /// Waits for the next event. Loses nothing when a branch is dropped: every source keeps what it has.

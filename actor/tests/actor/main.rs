@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod disk;
 mod models;
 mod peer;
 mod play;
+mod power_cut;
 mod process;
 mod spool;
 

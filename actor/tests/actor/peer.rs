@@ -22,6 +22,7 @@ use tengen_records::{Endings, Expected, LeaseId, ModelIndex, RecordId, RunId, Wo
 use tengen_search::Settings;
 use tengen_selfplay::wire::order_to_wire;
 use tengen_selfplay::{ModelBytes, Order, Plan};
+use tengen_service::testing::now_us;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
@@ -69,6 +70,11 @@ pub(crate) struct State {
     pub(crate) seen: BTreeMap<RecordId, Vec<u8>>,
     /// Arrivals by game, whatever the verdict.
     pub(crate) arrivals: BTreeMap<RecordId, u32>,
+    /// When each game first came, and when it first had a verdict that ends it, microseconds since the Unix epoch.
+    pub(crate) arrived_at: BTreeMap<RecordId, u64>,
+    pub(crate) decided_at: BTreeMap<RecordId, u64>,
+    /// When reports came while the peer was silent, with the games that waited for a verdict.
+    pub(crate) counted: Vec<(u64, u32)>,
     pub(crate) verdicts: BTreeMap<&'static str, u32>,
     pub(crate) registered: u32,
     pub(crate) asked: u32,
@@ -116,6 +122,9 @@ impl Peer {
             stored: BTreeMap::new(),
             seen: BTreeMap::new(),
             arrivals: BTreeMap::new(),
+            arrived_at: BTreeMap::new(),
+            decided_at: BTreeMap::new(),
+            counted: Vec::new(),
             verdicts: BTreeMap::new(),
             registered: 0,
             asked: 0,
@@ -218,6 +227,8 @@ impl Peer {
             let arrivals = state.arrivals.entry(id).or_default();
             *arrivals += 1;
             let first = *arrivals == 1;
+            let now = now_us();
+            state.arrived_at.entry(id).or_insert(now);
             state.seen.insert(id, record.clone());
             let verdict = match (outcome, state.mood) {
                 (Err(rejection), _) => panic!("game {id}: {rejection}"),
@@ -230,6 +241,9 @@ impl Peer {
                     Some(_) => Verdict::Conflict,
                 },
             };
+            if verdict != Verdict::Retry {
+                state.decided_at.entry(id).or_insert(now);
+            }
             *state.verdicts.entry(verdict.as_str_name()).or_default() += 1;
             Some(SubmitGameResponse {
                 // As for a record that cannot be read: the ticket alone must do.
@@ -402,6 +416,9 @@ impl ActorService for Peer {
                     .iter()
                     .map(|id| LeaseId::from_bytes(id).unwrap()),
             );
+            if state.mood == Mood::Silence {
+                state.counted.push((now_us(), report.queue));
+            }
             state.reports.push(report);
             ReportActorResponse {
                 cancelled_lease_ids: wire(&state.cancel),

@@ -123,6 +123,7 @@ pub(crate) struct ActorReport {
     pub(crate) games: u64,
     pub(crate) queue: u32,
     pub(crate) provider: String,
+    pub(crate) waiting: String,
     pub(crate) mentioned: Vec<LeaseId>,
     pub(crate) returned: Vec<LeaseId>,
 }

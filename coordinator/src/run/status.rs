@@ -26,6 +26,7 @@ pub(super) struct ActorLive {
     pub(super) evaluations_per_second: f32,
     pub(super) games: u64,
     pub(super) queue: u32,
+    pub(super) waiting: String,
 }
 
 /// What the learner told last.
@@ -153,6 +154,7 @@ impl State {
                 silent_ms: now_ms.saturating_sub(live.heard_ms),
                 strikes: row.map_or(0, |row| row.strikes),
                 queue: live.queue,
+                waiting: live.waiting.clone(),
                 build: row.map(|row| row.build.clone()).unwrap_or_default(),
             }
         })

@@ -253,6 +253,7 @@ impl State {
                 evaluations_per_second: report.evaluations_per_second,
                 games: report.games,
                 queue: report.queue,
+                waiting: report.waiting,
             },
         );
         let wanted_back = self.control.wanted_back(key).map(record_lease).collect();

@@ -127,6 +127,7 @@ impl ActorService for ActorApi {
             games: told.games,
             queue: told.queue,
             provider: text("provider", told.provider)?,
+            waiting: told.waiting.chars().take(TEXT_LEN_MAX).collect(),
             mentioned: lease_ids("lease_ids", &told.lease_ids)?,
             returned: lease_ids("returned_lease_ids", &told.returned_lease_ids)?,
         });

@@ -16,6 +16,7 @@ pub mod export;
 #[cfg(test)]
 mod fixture;
 pub mod loss;
+mod meters;
 pub mod mirror;
 pub mod network;
 pub mod optimiser;
@@ -31,4 +32,5 @@ pub mod trainer;
 pub mod training;
 mod wire;
 
+pub use meters::METRICS;
 pub use run::{Options, run};

@@ -13,7 +13,7 @@ fn main() -> ExitCode {
 }
 
 fn start(options: Options) -> anyhow::Result<()> {
-    telemetry::init(&options.process.log.log, "learner")?;
+    telemetry::init(&options.process.log, "learner")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -14,7 +14,9 @@ use tengen_replay::{RedisReader, StepLimit, Window};
 use tengen_service::args::ProcessArgs;
 use tengen_service::channel::{self, Channel};
 use tengen_service::credentials::ConnectArgs;
+use tengen_service::host;
 use tengen_service::lock::lock_folder;
+use tengen_service::metrics;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +25,7 @@ use crate::ancestry;
 use crate::batches::{Batches, SharedWindow};
 use crate::checkpoint::{Checkpoint, CheckpointFolder, LineModel, TrainingState};
 use crate::device::{DeviceChoice, device_name};
+use crate::meters;
 use crate::mirror::Mirror;
 use crate::plan::Planner;
 use crate::publish::{self, Place, Publication};
@@ -79,6 +82,7 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<()> {
         build: tengen_service::BUILD.to_owned(),
         device: options.device.unwrap_or_default().to_string(),
         step: checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.state.step),
+        host: host::name(),
     };
     let mut reporter = Reporter::new(channel.clone(), request, stop.clone());
     let Some(registration) = reporter.register().await? else {
@@ -95,6 +99,16 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<()> {
     let Some(learner) = Learner::prepare(&options, &registration, folder, checkpoint, channel, &stop).await? else {
         return Ok(());
     };
+    let shown = Arc::clone(&learner.signals);
+    let refresh = move || meters::show(&shown.status());
+    metrics::serve(
+        &options.process.metrics,
+        "learner",
+        meters::METRICS,
+        refresh,
+        stop.clone(),
+    )
+    .await?;
     learner.run(reporter, registration, redis, stop).await
 }
 
@@ -144,6 +158,9 @@ impl Learner {
         let signals = Arc::new(Signals::default());
         signals.set_status(|status| {
             status.device = device_name(device);
+            status.device_wanted = options.device.unwrap_or(setup.config.device).to_string();
+            status.host = host::name();
+            status.build = tengen_service::BUILD.to_owned();
             status.step = trainer.step();
         });
         let capacity = NonZeroU64::new(setup.capacity_positions).context("replay.capacity_positions is 0")?;

@@ -10,6 +10,7 @@ mod doctor;
 mod duel;
 mod json;
 mod models;
+mod plan;
 mod programs;
 mod pull;
 mod status;
@@ -40,6 +41,8 @@ enum Command {
     /// List, show and pull networks
     #[command(subcommand)]
     Models(models::ModelsCommand),
+    /// Predict what a run will do on this machine, from a short benchmark
+    Plan(plan::PlanArgs),
     /// Play two players against each other
     Duel(duel::DuelArgs),
     /// Make, list and revoke the tokens that people and processes show to a coordinator
@@ -74,6 +77,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Status(args) => status::run(args).await,
             Command::Doctor(args) => doctor::run(args).await,
             Command::Models(command) => models::run(command).await,
+            Command::Plan(args) => plan::run(args).await,
             Command::Duel(args) => duel::run(args).await,
             Command::Token(command) => token::run(command).await,
             Command::Actors(command) => actors::run(command).await,

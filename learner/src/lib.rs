@@ -9,6 +9,7 @@
 
 pub mod ancestry;
 pub mod batches;
+pub mod bench;
 pub mod checkpoint;
 pub mod config;
 pub mod device;
@@ -33,4 +34,4 @@ pub mod training;
 mod wire;
 
 pub use meters::METRICS;
-pub use run::{Options, run};
+pub use run::{Command, Options, run};

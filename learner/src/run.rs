@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, anyhow};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use tch::Device;
 use tengen_network::random_weights;
 use tengen_proto::v1::{RegisterLearnerRequest, RegisterLearnerResponse};
@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ancestry;
 use crate::batches::{Batches, SharedWindow};
+use crate::bench::BenchArgs;
 use crate::checkpoint::{Checkpoint, CheckpointFolder, LineModel, TrainingState};
 use crate::device::{DeviceChoice, device_name};
 use crate::meters;
@@ -38,8 +39,11 @@ use crate::training::{Training, TrainingError};
 
 /// Trains the run's network
 #[derive(Clone, Debug, Parser)]
-#[command(name = "tengen-learner", version = tengen_service::BUILD)]
+#[command(name = "tengen-learner", version = tengen_service::BUILD, args_conflicts_with_subcommands = true)]
 pub struct Options {
+    /// What to do instead of training a run.
+    #[command(subcommand)]
+    pub command: Option<Command>,
     /// The coordinator's address
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7300")]
     pub coordinator: String,
@@ -64,6 +68,13 @@ pub struct Options {
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show a doc comment here as help")]
     pub process: ProcessArgs,
+}
+
+/// What the program does beside training a run.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Measure training on this machine for a run's configuration; prints JSON
+    Bench(BenchArgs),
 }
 
 /// Runs the learner until `stop` is cancelled or it cannot go on.

@@ -3,9 +3,11 @@
 //! This crate holds what the tests share; the tests themselves are in `tests/`. Nothing here ends on a clock: waits are
 //! for events, and budgets are in games.
 
+pub mod api_docs;
 pub mod cluster;
 pub mod coordinator;
 pub mod faults;
 pub mod ledger;
 pub mod optimal;
 pub mod proxy;
+pub mod terminal;

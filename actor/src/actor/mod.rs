@@ -10,11 +10,13 @@ use std::sync::Arc;
 use anyhow::Context;
 use tengen_proto::v1;
 use tengen_proto::v1::{ReportActorResponse, SubmitGameRequest, SubmitGameResponse};
-use tengen_records::LeaseId;
+use tengen_records::{LeaseId, ModelId};
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::{self, Channel};
 use tengen_service::files::remove_half_written;
+use tengen_service::host;
 use tengen_service::lock::lock_folder;
+use tengen_service::usage::UsageMeter;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Duration, Instant, Interval, MissedTickBehavior, interval, sleep_until};
@@ -25,6 +27,7 @@ use crate::handshake::{HandshakeError, Me, Run};
 use crate::identity;
 use crate::leases::Leases;
 use crate::link::{self, Link};
+use crate::meters::Meters;
 use crate::models::Models;
 use crate::options::Options;
 use crate::outbox::Outbox;
@@ -50,7 +53,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     let _folder = lock_folder(&options.data, "actor")?;
     let me = Me {
         id: identity::load_or_create(&options.data)?.to_string(),
-        host: identity::host(),
+        host: host::name(),
     };
     for folder in ["spool", "rejected", "models"] {
         let folder = options.data.join(folder);
@@ -167,6 +170,10 @@ struct Actor {
     stage: Stage,
     tally: Tally,
     failure: Option<anyhow::Error>,
+    usage: UsageMeter,
+    meters: Meters,
+    /// The network of the newest lease.
+    newest_model: Option<ModelId>,
 }
 
 impl Actor {
@@ -236,6 +243,9 @@ impl Actor {
             stage: Stage::Playing,
             tally: Tally::default(),
             failure: None,
+            usage: UsageMeter::start(),
+            meters: Meters::new(),
+            newest_model: None,
         })
     }
 
@@ -271,7 +281,6 @@ impl Actor {
             Some(Link { games, verdicts }) => (Some(games), Some(verdicts)),
             None => (None, None),
         };
-        let linked = games.is_some();
         let wake = wake_at(self.stage, &self.outbox, (!self.calling.work).then_some(self.ask_after));
         tokio::select! {
             () = shutdown.cancelled(), if self.stage == Stage::Playing => Event::Shutdown,
@@ -294,7 +303,7 @@ impl Actor {
                 Ok(done) => Event::Done(done),
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             },
-            _ = self.reports.tick(), if linked => Event::ReportDue,
+            _ = self.reports.tick() => Event::ReportDue,
             () = self.queue.became_low() => Event::Look,
             () = sleep_until(wake) => Event::Look,
         }

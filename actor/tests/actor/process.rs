@@ -15,11 +15,11 @@ pub(crate) struct Process(Child);
 
 impl Process {
     pub(crate) fn start(url: &str, data: &Path) -> Process {
-        Process::start_under(&[], url, data)
+        Process::start_under(&[], 8, url, data)
     }
 
-    /// The same under another program, for example a recorder.
-    pub(crate) fn start_under(wrapper: &[OsString], url: &str, data: &Path) -> Process {
+    /// The same under another program, for example a recorder, with so many games at once.
+    pub(crate) fn start_under(wrapper: &[OsString], games: u32, url: &str, data: &Path) -> Process {
         let mut words = wrapper.to_vec();
         words.push(env!("CARGO_BIN_EXE_tengen-actor").into());
         let mut command = Command::new(&words[0]);
@@ -29,7 +29,7 @@ impl Process {
                 "--join",
                 url,
                 "--games",
-                "8",
+                &games.to_string(),
                 "--batch-max",
                 "8",
                 "--threads",

@@ -69,10 +69,7 @@ pub(crate) fn read_still(connection: &Connection, data: &Path) -> Result<Option<
     let row = models::champion(connection)?.ok_or_else(|| StoreError::corrupt("champion", "there is none"))?;
     let champion = messages::model(connection, &run.run_id, &row)?;
     let gate = match gates::open(connection)? {
-        Some(gate) => Some(messages::stored_gate(
-            &gate,
-            gate.restore(&gates::log(connection, gate.id)?).tally(),
-        )),
+        Some(gate) => Some(messages::stored_gate(&gate, &gates::log(connection, gate.id)?)),
         None => None,
     };
     let settings = progress::newest_settings(connection)?;
@@ -101,7 +98,7 @@ pub(crate) fn read_still(connection: &Connection, data: &Path) -> Result<Option<
         window_capacity: standing.window_capacity,
         rejected: games::rejections(connection)?.into_iter().collect(),
         opening_paths: games::opening_paths(connection)?.into_iter().collect(),
-        candidates_waiting: u32::from(models::waiting(connection)?.is_some()),
+        candidates_waiting: models::waiting(connection)?.len() as u32,
         settings_revision,
         samples_per_position_max: learner.as_ref().map_or(0.0, |learner| learner.samples_per_position),
         steps_behind_max: learner.as_ref().map_or(0, |learner| learner.steps_behind_max),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tengen_control::{FixedRule, GateRule, LeaseRules, Row, Rules, RulesError, Schedule};
+use tengen_control::{LeaseRules, Row, Rules, RulesError, Schedule};
 use tengen_games::Fingerprint;
 use tengen_network::Shape;
 use tengen_records::{Endings, Expected, LeaseId, MatchGame, ModelIndex, RunId, Work};
@@ -11,6 +11,7 @@ use tengen_selfplay::{Order, Plan};
 use tengen_service::run_config::{GateKind, RunConfig};
 
 use crate::game::Referee;
+use crate::gate_rules;
 
 /// Further games that are believed of a self-play lease whose actor could not reach us: an hour of the fastest actor
 /// seen, many times over.
@@ -50,15 +51,13 @@ impl RunFacts {
             games: row.games,
         });
         let gate = &self.config.gate;
-        let rule = match gate.kind {
-            GateKind::None => GateRule::None,
-            GateKind::Fixed => GateRule::Fixed(FixedRule::new(gate.games, f64::from(gate.threshold), gate.strict)?),
-        };
         Ok(Rules {
             schedule: Schedule::new(rows.collect())?,
             candidate_every: gate.candidate_every,
-            gate: rule,
+            gate: gate_rules::rule(gate)?,
+            queue: gate_rules::queue(gate),
             gate_share: f64::from(gate.gate_share),
+            actor_share: gate_rules::actor_share(gate),
             leases,
         })
     }
@@ -68,6 +67,7 @@ impl RunFacts {
         match self.config.gate.kind {
             GateKind::None => 0,
             GateKind::Fixed => self.config.gate.games / 2,
+            GateKind::Sprt => self.config.gate.sprt.games_max / 2,
         }
     }
 
@@ -79,6 +79,12 @@ impl RunFacts {
     /// The seed that a gate's openings are drawn with.
     pub(crate) fn gate_seed(&self, gate: u32) -> u64 {
         self.derive(b"tengen gate seed 1", &gate.to_be_bytes())
+    }
+
+    /// The seed that the openings of a gate's match with an earlier champion are drawn with.
+    pub(crate) fn pool_seed(&self, gate: u32, number: u32) -> u64 {
+        let of = [gate.to_be_bytes(), number.to_be_bytes()].concat();
+        self.derive(b"tengen pool seed 1", &of)
     }
 
     fn derive(&self, purpose: &[u8], of: &[u8]) -> u64 {

@@ -186,14 +186,32 @@ fn generation(status: &RunStatus) -> String {
 pub(crate) fn gate(gate: &Gate) -> String {
     let state = match gate.state() {
         GateState::Promoted => "promoted",
+        GateState::Passed => "passed",
         GateState::Rejected => "rejected",
         GateState::Open | GateState::Unspecified => "playing",
     };
     let left = gate.seconds_left_max.map_or_else(String::new, |seconds| {
         format!(", at most {} left", duration((seconds * 1_000.0) as u64))
     });
+    let needs = match gate.llr {
+        Some(llr) => format!("LLR {llr:.2}, ends at {:.2} or {:.2}", gate.llr_lower, gate.llr_upper),
+        None => format!("needs {:.3}", gate.threshold),
+    };
+    let mut more = String::new();
+    if !gate.pool.is_empty() {
+        let pairs: u32 = gate.pool.iter().map(|played| played.pairs).sum();
+        let of: u32 = gate.pool.iter().map(|played| played.pairs_target).sum();
+        let _ = write!(
+            more,
+            ", {pairs} of {of} pairs against {} earlier champions",
+            gate.pool.len()
+        );
+    }
+    if gate.streak_needed > 1 {
+        let _ = write!(more, ", {} of {} in a row", gate.streak, gate.streak_needed);
+    }
     format!(
-        "candidate {} of iteration {}: {} of {} pairs, +{} ={} -{}, score {:.3} (needs {:.3}), Elo {:+.0} ± {:.0}, {state}{left}",
+        "candidate {} of iteration {}: {} of {} pairs, +{} ={} -{}, score {:.3} ({needs}), Elo {:+.0} ± {:.0}{more}, {state}{left}",
         short_id(&gate.candidate_id),
         gate.iteration,
         gate.pairs,
@@ -202,7 +220,6 @@ pub(crate) fn gate(gate: &Gate) -> String {
         gate.draws,
         gate.losses,
         gate.score,
-        gate.threshold,
         gate.elo,
         gate.elo_error
     )
@@ -287,9 +304,13 @@ pub(crate) fn duration(milliseconds: u64) -> String {
 
 /// A gate's score so far, in short.
 pub(crate) fn tally(gate: &Gate) -> String {
+    let needs = match gate.llr {
+        Some(llr) => format!("LLR {llr:.2} of {:.2}", gate.llr_upper),
+        None => format!("of {:.3}", gate.threshold),
+    };
     format!(
-        "+{} ={} -{} score {:.3} of {:.3}",
-        gate.wins, gate.draws, gate.losses, gate.score, gate.threshold
+        "+{} ={} -{} score {:.3} {needs}",
+        gate.wins, gate.draws, gate.losses, gate.score
     )
 }
 

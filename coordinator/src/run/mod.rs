@@ -10,6 +10,7 @@ pub(crate) mod admin;
 mod audits;
 mod candidates;
 mod games;
+mod gates;
 mod owner;
 pub(crate) mod request;
 mod retain;

@@ -11,6 +11,7 @@ use tengen_records::{LeaseId, ModelId};
 use tengen_selfplay::Plan;
 use tengen_service::usage::UsageMeter;
 
+use super::gates::Wanted;
 use super::owner::{Now, Outbox, OwnerError};
 use super::request::Request;
 use super::status::{ActorLive, LearnerLive, Rate, WindowAge};
@@ -62,6 +63,12 @@ impl State {
             Some(gate) => gates::log(connection, gate.id)?,
             None => Vec::new(),
         };
+        let mut restored = gate.as_ref().map(|gate| gate.restore(&log));
+        if let Some(gate) = &mut restored {
+            for (lease, actor) in gates::players(connection, gate.id().0)? {
+                gate.played_by(lease, actor_key(&actor));
+            }
+        }
         let (gates, gates_decided) = gates::counts(connection)?;
         let waiting = models::waiting(connection)?;
         let champion = models::champion(connection)?.ok_or_else(|| StoreError::corrupt("champion", "there is none"))?;
@@ -76,11 +83,15 @@ impl State {
             champion: control_model(progress.champion),
             generation: progress.generation,
             gates,
-            gate: gate.as_ref().map(|gate| gate.restore(&log)),
-            waiting: waiting.map(|model| Candidate {
-                model: control_model(model.id),
-                iteration: model.iteration,
-            }),
+            gate: restored,
+            streak: gates::streak(connection, progress.champion)?,
+            waiting: waiting
+                .iter()
+                .map(|model| Candidate {
+                    model: control_model(model.id),
+                    iteration: model.iteration,
+                })
+                .collect(),
             leases: leases::active(connection)?.iter().map(control_lease).collect(),
         };
         let (control, pending) = Control::restore(facts.control_rules(lease_rules)?, snapshot, now_ms)?;
@@ -268,20 +279,26 @@ impl State {
                     gate,
                     candidate,
                     champion,
-                    rule,
+                    play,
                 } => {
-                    let more = self.open_gate(connection, gate, candidate, champion, rule, now)?;
+                    let wanted = Wanted {
+                        gate,
+                        candidate,
+                        champion,
+                        play,
+                    };
+                    let more = self.open_gate(connection, wanted, now)?;
                     waiting.extend(more);
                 }
                 Effect::GateOpened { gate, pairs } => tracing::info!(gate = gate.0, pairs, "gate opened"),
                 Effect::GateDecided {
                     gate,
                     candidate,
-                    decision,
-                    tally,
+                    outcome,
+                    evidence,
                     reason,
                 } => {
-                    self.end_gate(connection, gate, candidate, decision, tally, &reason, now)?;
+                    self.end_gate(connection, gate, candidate, outcome, &evidence, &reason, now)?;
                 }
                 Effect::Promoted {
                     model,
@@ -356,7 +373,7 @@ fn control_lease(row: &LeaseRow) -> Lease {
         (Plan::Match { games }, Some(gate)) => Work::Match {
             gate: tengen_control::GateId(gate),
             candidate: model(0),
-            champion: model(1),
+            opponent: model(1),
             pairs: games.iter().step_by(2).map(|game| game.pair).collect(),
         },
         _ => Work::SelfPlay {

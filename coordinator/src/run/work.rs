@@ -157,7 +157,7 @@ impl State {
             Work::Match {
                 gate,
                 candidate,
-                champion,
+                opponent,
                 pairs,
             } => {
                 let games = pairs
@@ -166,7 +166,7 @@ impl State {
                     .collect();
                 let settings = facts.match_settings(self.control.row().simulations);
                 (
-                    vec![ModelId(candidate.0), ModelId(champion.0)],
+                    vec![ModelId(candidate.0), ModelId(opponent.0)],
                     settings,
                     Plan::Match { games },
                     Some(*gate),

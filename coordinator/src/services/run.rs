@@ -197,7 +197,7 @@ fn read_gates(connection: &rusqlite::Connection, before: u32, limit: u32) -> Res
                 GateState::Open => gates::log(connection, row.id)?,
                 GateState::Promoted | GateState::Rejected => Vec::new(),
             };
-            Ok(messages::stored_gate(row, messages::tally(row, &log)))
+            Ok(messages::stored_gate(row, &log))
         })
         .collect()
 }

@@ -7,6 +7,7 @@ pub mod actors;
 pub mod audits;
 pub mod checkpoint;
 pub mod games;
+mod gate_rules;
 pub mod gates;
 pub mod leases;
 pub mod models;

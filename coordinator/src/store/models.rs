@@ -19,7 +19,7 @@ pub enum ModelState {
     FormerChampion,
     /// Failed its gate.
     Rejected,
-    /// A newer candidate took its place before its gate began.
+    /// A newer candidate took its place: before its gate began, or after it passed as one of several in a row.
     Superseded,
 }
 
@@ -212,13 +212,26 @@ pub fn of_generation(connection: &Connection, generation: u32) -> Result<Option<
     one(connection, "generation = ?1", params![generation])
 }
 
-/// The candidate that waits for its gate.
-pub fn waiting(connection: &Connection) -> Result<Option<ModelRow>, StoreError> {
-    one(
-        connection,
-        "state = 'candidate' ORDER BY number DESC LIMIT 1",
-        params![],
-    )
+/// The candidates that wait for their gate, oldest first, without probes.
+pub fn waiting(connection: &Connection) -> Result<Vec<ModelRow>, StoreError> {
+    let sql = format!("SELECT {COLUMNS}, x'' FROM models WHERE state = 'candidate' ORDER BY number");
+    let mut statement = connection.prepare(&sql)?;
+    let rows = statement.query_map([], columns)?;
+    rows.map(|row| parse(row?)).collect()
+}
+
+/// The `limit` newest champions of generations before `generation` whose files are there, newest first. Generation 0 is
+/// left out: to beat the random network says nothing.
+pub fn earlier_champions(connection: &Connection, generation: u32, limit: u32) -> Result<Vec<ModelId>, StoreError> {
+    let sql = "SELECT model FROM models WHERE state = 'former-champion' AND generation > 0 AND generation < ?1 \
+               AND removed_ms IS NULL ORDER BY generation DESC LIMIT ?2";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([generation, limit])?;
+    let mut earlier = Vec::new();
+    while let Some(row) = rows.next()? {
+        earlier.push(model_id("model id", row.get_ref(0)?.as_bytes()?)?);
+    }
+    Ok(earlier)
 }
 
 /// Up to two networks whose id begins with these hexadecimal digits: two mean that the digits are ambiguous.

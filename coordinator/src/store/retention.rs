@@ -157,6 +157,7 @@ pub fn models_at_work(connection: &Connection) -> Result<BTreeSet<ModelId>, Stor
         .collect();
     if let Some(gate) = gates::open(connection)? {
         named.extend([gate.candidate, gate.champion]);
+        named.extend(gate.pool.iter().map(|played| ModelId(played.opponent().0)));
     }
     Ok(named)
 }

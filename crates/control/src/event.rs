@@ -1,9 +1,10 @@
 //! What happens to a run, and what the run wants done about it.
 
-use crate::gate::Candidate;
+use crate::gate::{Candidate, Evidence, MatchPlan, Openings, Outcome};
 use crate::ids::{ActorId, GateId, LeaseId, ModelId};
 use crate::lease::{Lease, LeaseEnd};
-use crate::log::{Decision, FixedRule, GameScore, Leg, Standing, Tally};
+use crate::log::{GameScore, Leg, Standing};
+use crate::rules::GatePlay;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,8 +35,10 @@ pub enum Event {
     GateDrawn {
         /// The gate.
         gate: GateId,
-        /// How many openings there are.
-        pairs: u32,
+        /// Those of the match with the champion.
+        openings: Openings,
+        /// The matches with earlier champions, with theirs.
+        pool: Vec<MatchPlan>,
     },
     /// An actor asks for work.
     WorkAsked {
@@ -80,14 +83,14 @@ pub enum Effect {
         candidate: Candidate,
         /// Who is champion.
         champion: ModelId,
-        /// How many pairs, and what decides.
-        rule: FixedRule,
+        /// How many pairs, what decides, and how many earlier champions are wanted.
+        play: GatePlay,
     },
     /// The gate is open.
     GateOpened {
         /// The gate.
         gate: GateId,
-        /// Pairs that will be played.
+        /// Most pairs that will be played against the champion.
         pairs: u32,
     },
     /// A gate was decided.
@@ -97,9 +100,9 @@ pub enum Effect {
         /// The candidate it was about.
         candidate: ModelId,
         /// How it ended.
-        decision: Decision,
-        /// The counted games.
-        tally: Tally,
+        outcome: Outcome,
+        /// What the decision rests on.
+        evidence: Evidence,
         /// The decision in a sentence.
         reason: String,
     },
@@ -114,7 +117,7 @@ pub enum Effect {
         /// Why, in a sentence.
         reason: String,
     },
-    /// A newer candidate took this one's place before its gate began.
+    /// A newer candidate took this one's place: before its gate began, or after it passed as one of several in a row.
     Superseded(ModelId),
     /// Work was handed out.
     LeaseIssued(Lease),

@@ -59,8 +59,8 @@ pub enum Work {
         gate: GateId,
         /// Its candidate.
         candidate: ModelId,
-        /// Its champion.
-        champion: ModelId,
+        /// Whom the candidate meets: the champion, or an earlier one.
+        opponent: ModelId,
         /// The pairs to play.
         pairs: Vec<u32>,
     },

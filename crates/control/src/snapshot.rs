@@ -34,8 +34,10 @@ pub struct Snapshot {
     pub gates: u32,
     /// The gate in progress, its log filled in.
     pub gate: Option<Gate>,
-    /// The candidate that waits for its gate.
-    pub waiting: Option<Candidate>,
+    /// Successive candidates that have passed against this champion without becoming champion.
+    pub streak: u32,
+    /// The candidates that wait for their gate, oldest first.
+    pub waiting: Vec<Candidate>,
     /// The leases in progress.
     pub leases: Vec<Lease>,
 }
@@ -53,7 +55,8 @@ impl Snapshot {
             generation: 0,
             gates: 0,
             gate: None,
-            waiting: None,
+            streak: 0,
+            waiting: Vec::new(),
             leases: Vec::new(),
         }
     }

@@ -10,6 +10,7 @@ mod duel;
 mod models;
 mod programs;
 mod pull;
+mod ratings;
 mod status;
 mod token;
 mod up;
@@ -38,6 +39,8 @@ enum Command {
     Models(models::ModelsCommand),
     /// Play two players against each other
     Duel(duel::DuelArgs),
+    /// Show how strong champions and baselines are, and who scored what against whom
+    Ratings(ratings::RatingsArgs),
     /// Make, list and revoke the tokens that people and processes show to a coordinator
     #[command(subcommand)]
     Token(token::TokenCommand),
@@ -70,6 +73,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Status(args) => status::run(args).await,
             Command::Models(command) => models::run(command).await,
             Command::Duel(args) => duel::run(args).await,
+            Command::Ratings(args) => ratings::run(args).await,
             Command::Token(command) => token::run(command).await,
             Command::Actors(command) => actors::run(command).await,
             Command::Db(args) => db::run(&args),

@@ -17,7 +17,7 @@ use crate::access::Access;
 use crate::files::ModelFiles;
 use crate::messages;
 use crate::services::{blocking, errors};
-use crate::store::{Readers, StoreError, games, gates, models, progress};
+use crate::store::{Readers, StoreError, games, gates, models, progress, ratings};
 
 /// Where to read a run; clones share it.
 #[derive(Clone, Debug)]
@@ -92,6 +92,7 @@ pub(crate) fn read_still(connection: &Connection, data: &Path) -> Result<Option<
         gates_decided: gates::counts(connection)?.1,
         games: standing.self_play_games,
         match_games: standing.match_games,
+        rating_games: ratings::rated_games(connection)?,
         positions: standing.positions,
         window_positions: standing.positions.min(standing.window_capacity),
         window_capacity: standing.window_capacity,

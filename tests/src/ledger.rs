@@ -74,6 +74,7 @@ impl Ledger {
                 actor_id: self.actor_id.clone(),
                 games_parallel: 8,
                 games_per_minute: 60.0,
+                takes_players: false,
             };
             let answer = self
                 .client
@@ -196,6 +197,7 @@ impl Ledger {
             rules_fingerprint: self.rules,
             lease: order.lease,
             models: order.models.clone(),
+            players: None,
             settings_revision: order.settings_revision,
             lease_seed: order.seed,
             work: Work::SelfPlay {

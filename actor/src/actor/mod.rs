@@ -342,5 +342,6 @@ fn work_request(actor: &Actor) -> v1::GetWorkRequest {
         actor_id: actor.me.id.clone(),
         games_parallel: actor.options.games,
         games_per_minute: actor.rates.games_per_minute(),
+        takes_players: true,
     }
 }

@@ -266,13 +266,14 @@ impl Peer {
                 index_end: u32::MAX,
                 random_plies_max: *random_plies_max,
             },
-            Plan::Match { games } => Work::Match(games.iter().map(match_game).collect()),
+            Plan::Match { games } | Plan::Rating { games, .. } => Work::Match(games.iter().map(match_game).collect()),
         };
         let expected = Expected {
             run_id: RunId::new("peer-run").unwrap(),
             game_id: self.game.spec().id.clone(),
             rules_fingerprint: self.game.rules_fingerprint(),
             lease: order.lease,
+            players: order.plan.players().cloned(),
             models: order.models,
             settings_revision: order.settings_revision,
             lease_seed: order.seed,

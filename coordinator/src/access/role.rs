@@ -113,6 +113,8 @@ const TABLE: &[(&str, &[(&str, Needs)])] = &[
             ("WatchStatus", WATCHERS),
             ("ListMatches", WATCHERS),
             ("ListActors", WATCHERS),
+            ("ListRatings", WATCHERS),
+            ("ListPairings", WATCHERS),
         ],
     ),
     (

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 
 use super::check::Report;
 use crate::store::gates::{self, GateState};
-use crate::store::{StoreError, models, progress};
+use crate::store::{StoreError, models, progress, ratings};
 
 /// Compares every counter with what it counts.
 pub(super) fn check(connection: &Connection, report: &mut Report) -> Result<(), StoreError> {
@@ -45,8 +45,16 @@ fn totals(connection: &Connection, report: &mut Report) -> Result<(), StoreError
             run.positions,
         ),
         (
-            "rows of gate_log",
-            number(connection, "SELECT count(*) FROM gate_log")?,
+            "rows of gate_log, with the games of rating matches,",
+            number(connection, "SELECT count(*) FROM gate_log")? + ratings::rated_games(connection)?,
+            run.match_games,
+        ),
+        (
+            "games of pairings",
+            number(
+                connection,
+                "SELECT coalesce(sum(wins + draws + losses), 0) FROM pairings",
+            )?,
             run.match_games,
         ),
         (

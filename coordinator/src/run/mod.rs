@@ -11,6 +11,7 @@ mod audits;
 mod candidates;
 mod games;
 mod owner;
+pub(crate) mod ratings;
 pub(crate) mod request;
 mod retain;
 mod state;

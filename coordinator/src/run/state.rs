@@ -11,6 +11,7 @@ use tengen_records::{LeaseId, ModelId};
 use tengen_selfplay::Plan;
 
 use super::owner::{Now, Outbox, OwnerError};
+use super::ratings::{self, PlayerBook};
 use super::request::Request;
 use super::status::{ActorLive, LearnerLive, Rate};
 use crate::facts::RunFacts;
@@ -19,6 +20,7 @@ use crate::store::audits::{self, AuditCount};
 use crate::store::gates::{self, StoredOpening};
 use crate::store::leases::{self, LeaseRow, LeaseState};
 use crate::store::progress::{self, Progress};
+use crate::store::ratings::rated_games;
 use crate::store::{StoreError, games, models};
 
 /// Everything the owner knows. What is not in the database (`live` things) survives a reload.
@@ -37,6 +39,9 @@ pub(super) struct State {
     pub(super) actors: BTreeMap<String, ActorRow>,
     pub(super) audits: BTreeMap<String, AuditCount>,
     pub(super) champion: models::ModelRow,
+    pub(super) players: PlayerBook,
+    /// Games of rating matches stored.
+    pub(super) rating_games: u64,
     pub(super) live_actors: BTreeMap<String, ActorLive>,
     pub(super) live_learner: Option<LearnerLive>,
     pub(super) rate: Rate,
@@ -60,6 +65,7 @@ impl State {
         let (gates, gates_decided) = gates::counts(connection)?;
         let waiting = models::waiting(connection)?;
         let champion = models::champion(connection)?.ok_or_else(|| StoreError::corrupt("champion", "there is none"))?;
+        let mut players = PlayerBook::default();
         let snapshot = Snapshot {
             iteration: progress.iteration,
             iteration_games: progress.iteration_games,
@@ -76,7 +82,11 @@ impl State {
                 model: control_model(model.id),
                 iteration: model.iteration,
             }),
-            leases: leases::active(connection)?.iter().map(control_lease).collect(),
+            ratings: ratings::load(connection, &mut players)?,
+            leases: leases::active(connection)?
+                .iter()
+                .map(|row| control_lease(row, &mut players))
+                .collect(),
         };
         let (control, pending) = Control::restore(facts.control_rules(lease_rules)?, snapshot, now_ms)?;
         let rows = actors::all(connection)?.into_iter().map(|row| (row.actor.clone(), row));
@@ -94,6 +104,8 @@ impl State {
             actors: rows.collect(),
             audits: audits::counts(connection)?,
             champion,
+            players,
+            rating_games: rated_games(connection)?,
             live_actors: BTreeMap::new(),
             live_learner: None,
             rate: Rate::default(),
@@ -152,12 +164,8 @@ impl State {
                 let answer = self.register_actor(connection, actor, now)?;
                 out.reply(reply, answer);
             }
-            Request::Work {
-                actor,
-                games_per_minute,
-                reply,
-            } => {
-                let answer = self.work(connection, &actor, games_per_minute, now, out)?;
+            Request::Work { ask, reply } => {
+                let answer = self.work(connection, &ask, now, out)?;
                 out.reply(reply, answer);
             }
             Request::Report { report, reply } => {
@@ -320,7 +328,7 @@ fn lease_state(end: LeaseEnd) -> LeaseState {
 }
 
 /// A stored lease as the state machine has it.
-fn control_lease(row: &LeaseRow) -> Lease {
+fn control_lease(row: &LeaseRow, players: &mut PlayerBook) -> Lease {
     let model = |n: usize| {
         row.order
             .models
@@ -335,10 +343,10 @@ fn control_lease(row: &LeaseRow) -> Lease {
             champion: model(1),
             pairs: games.iter().step_by(2).map(|game| game.pair).collect(),
         },
-        _ => Work::SelfPlay {
+        (plan, _) => ratings::work_of(players, plan).unwrap_or(Work::SelfPlay {
             model: model(0),
             simulations: row.order.settings.simulations,
-        },
+        }),
     };
     Lease {
         id: control_id(row.order.lease),

@@ -99,6 +99,7 @@ impl State {
             gates_decided: self.gates_decided,
             games: self.progress().self_play_games,
             match_games: self.progress().match_games,
+            rating_games: self.rating_games,
             positions: self.control.positions(),
             window_positions: window.fill.positions,
             window_capacity: window.fill.capacity,

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{errors, page_size, page_start};
+use super::{errors, page_size, page_start, ratings};
 use crate::archive::Archive;
 use crate::messages;
 use crate::store::gates::{self, GateState};
@@ -95,6 +95,44 @@ impl RunService for RunApi {
             next_page_token,
         }))
     }
+
+    async fn list_ratings(
+        &self,
+        request: Request<v1::ListRatingsRequest>,
+    ) -> Result<Response<v1::ListRatingsResponse>, Status> {
+        let request = request.into_inner();
+        let table = self.0.read(ratings::read).await?;
+        let (ratings, next_page_token) = page(table.ratings, request.page_size, &request.page_token)?;
+        Ok(Response::new(v1::ListRatingsResponse {
+            ratings,
+            next_page_token,
+        }))
+    }
+
+    async fn list_pairings(
+        &self,
+        request: Request<v1::ListPairingsRequest>,
+    ) -> Result<Response<v1::ListPairingsResponse>, Status> {
+        let request = request.into_inner();
+        let table = self.0.read(ratings::read).await?;
+        let (pairings, next_page_token) = page(table.pairings, request.page_size, &request.page_token)?;
+        Ok(Response::new(v1::ListPairingsResponse {
+            pairings,
+            next_page_token,
+        }))
+    }
+}
+
+/// The items of one page of a list that is put together when it is asked for, and the token of the next page.
+fn page<T>(items: Vec<T>, asked: i32, token: &str) -> Result<(Vec<T>, String), Status> {
+    let (start, size) = (page_start(token, 0usize)?, page_size(asked) as usize);
+    let next = start.saturating_add(size);
+    let token = if next < items.len() {
+        next.to_string()
+    } else {
+        String::new()
+    };
+    Ok((items.into_iter().skip(start).take(size).collect(), token))
 }
 
 /// The run's status, and how this process lets people in.

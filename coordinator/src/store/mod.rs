@@ -11,6 +11,7 @@ pub mod gates;
 pub mod leases;
 pub mod models;
 pub mod progress;
+pub mod ratings;
 pub mod readers;
 pub mod retention;
 mod schema;

@@ -1,5 +1,7 @@
 //! Networks: what is known about each file in `models/`.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, OptionalExtension, params};
 use tengen_records::ModelId;
 
@@ -194,6 +196,32 @@ pub fn list(connection: &Connection, before: i64, limit: u32) -> Result<Vec<Mode
     let mut statement = connection.prepare(&sql)?;
     let rows = statement.query_map(params![before, limit], columns)?;
     rows.map(|row| parse(row?)).collect()
+}
+
+/// The champion, the `former` newest former champions and generation 0, whose files are there.
+pub fn newest_champions(connection: &Connection, former: u32) -> Result<Vec<ModelId>, StoreError> {
+    let sql = "SELECT model FROM models WHERE removed_ms IS NULL AND (state = 'champion' OR generation = 0 OR model IN \
+               (SELECT model FROM models WHERE state = 'former-champion' ORDER BY generation DESC LIMIT ?1)) \
+               ORDER BY number";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([former])?;
+    let mut champions = Vec::new();
+    while let Some(row) = rows.next()? {
+        champions.push(model_id("model id", row.get_ref(0)?.as_blob()?)?);
+    }
+    Ok(champions)
+}
+
+/// Every network that is or was champion, with its generation.
+pub fn generations(connection: &Connection) -> Result<BTreeMap<ModelId, u32>, StoreError> {
+    let sql = "SELECT model, generation FROM models WHERE generation IS NOT NULL";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([])?;
+    let mut generations = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        generations.insert(model_id("model id", row.get_ref(0)?.as_blob()?)?, row.get(1)?);
+    }
+    Ok(generations)
 }
 
 fn one(connection: &Connection, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Option<ModelRow>, StoreError> {

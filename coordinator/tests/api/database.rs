@@ -95,6 +95,12 @@ fn a_database_of_version_1_is_migrated_with_every_row_and_a_copy_of_it_is_kept()
         assert_eq!(&rows(&migrated, table, *columns), rows_before, "{table}");
         assert_eq!(&rows(&copy, table, *columns), rows_before, "{table} of the copy");
     }
+    let count = |sql: &str| -> u64 { migrated.query_row(sql, [], |row| row.get(0)).expect("a number") };
+    assert_eq!(
+        count("SELECT sum(wins + draws + losses) FROM pairings"),
+        count("SELECT count(*) FROM gate_log"),
+        "the games of gates are rated"
+    );
     let sql = "SELECT record, hash FROM games JOIN game_ids USING (lease, game_index)";
     let mut statement = migrated.prepare(sql).expect("games");
     let games = statement.query_map([], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?)));
@@ -203,7 +209,7 @@ async fn a_check_names_every_kind_of_fault_with_its_row() {
         )
         .expect("a lease");
     let named_lease = format!("table leases: lease {lease}");
-    let faults: [(&str, &str); 9] = [
+    let faults: [(&str, &str); 10] = [
         (
             "UPDATE progress SET self_play_games = 77",
             "progress.self_play_games is 77",
@@ -217,7 +223,11 @@ async fn a_check_names_every_kind_of_fault_with_its_row() {
         ),
         ("DELETE FROM game_ids WHERE sequence = 3", "no id for game 3"),
         ("UPDATE gates SET wins = wins - 1", "table gates: gate 1 says"),
-        ("DELETE FROM gate_log WHERE sequence = 6", "rows of gate_log is 3"),
+        (
+            "DELETE FROM gate_log WHERE sequence = 6",
+            "rows of gate_log, with the games of rating matches, is 3",
+        ),
+        ("UPDATE pairings SET wins = wins + 1", "games of pairings is 5"),
         (
             "UPDATE models SET settings_revision = 9 WHERE number = 2",
             "table models: row 2 names a row of settings",

@@ -7,6 +7,7 @@ mod gates;
 mod hostile;
 mod models;
 mod protocol;
+mod ratings;
 mod records;
 mod redis;
 mod retention;

@@ -10,6 +10,7 @@ use crate::gate::{Candidate, Gate};
 use crate::ids::{ActorId, GateId, LeaseId, ModelId};
 use crate::lease::{Lease, LeaseEnd, Leases, Work};
 use crate::log::{Decision, FixedRule, GameScore, Leg, LogEntry, Standing};
+use crate::rating::Desk;
 use crate::rules::{GateRule, Rules, RulesError};
 use crate::schedule::Row;
 use crate::snapshot::{CandidateDue, Snapshot};
@@ -64,6 +65,7 @@ pub struct Control {
     gate: GateState,
     waiting: Option<Candidate>,
     leases: Leases,
+    ratings: Desk,
 }
 
 impl Control {
@@ -97,6 +99,7 @@ impl Control {
             gate,
             waiting: snapshot.waiting,
             leases,
+            ratings: Desk::new(snapshot.ratings),
         };
         let mut effects = Vec::new();
         control.end_iterations(&mut effects);
@@ -125,6 +128,8 @@ impl Control {
                 self.note_stored(lease, now_ms, &mut effects);
                 self.settle_gate(&mut effects);
             }
+            Event::GameRated { first, second, score } => self.ratings.add(first, second, score),
+            Event::RatingStored(lease) => self.note_stored(lease, now_ms, &mut effects),
             Event::CandidatePublished(candidate) => {
                 self.take_candidate(candidate, &mut effects);
                 self.settle_gate(&mut effects);
@@ -138,6 +143,7 @@ impl Control {
                 lease,
                 games_per_minute,
                 self_play_max,
+                rating_players,
             } => {
                 self.leases.heard(actor, now_ms);
                 effects.push(self.hand_out(
@@ -146,6 +152,7 @@ impl Control {
                         lease,
                         games_per_minute,
                         self_play_max,
+                        rating_players,
                     },
                     now_ms,
                 ));
@@ -222,6 +229,11 @@ impl Control {
     /// Whether a candidate cut after `iteration` iterations would be news.
     pub fn wants_candidate(&self, iteration: u32) -> bool {
         iteration > self.published_iteration && iteration <= self.iteration
+    }
+
+    /// Whether rating matches have had less than their share of the games handed out.
+    pub fn rating_is_due(&self) -> bool {
+        self.ratings.is_due(&self.rules.ratings)
     }
 
     /// A lease in progress.

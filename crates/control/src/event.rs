@@ -4,6 +4,7 @@ use crate::gate::Candidate;
 use crate::ids::{ActorId, GateId, LeaseId, ModelId};
 use crate::lease::{Lease, LeaseEnd};
 use crate::log::{Decision, FixedRule, GameScore, Leg, Standing, Tally};
+use crate::rating::PlayerId;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,17 @@ pub enum Event {
         /// The result.
         score: GameScore,
     },
+    /// A match game was stored for the first time, of a gate or of a rating match: told to the ratings.
+    GameRated {
+        /// One player.
+        first: PlayerId,
+        /// The other one.
+        second: PlayerId,
+        /// The first player's result.
+        score: GameScore,
+    },
+    /// A game of a rating match was stored for the first time.
+    RatingStored(LeaseId),
     /// The learner published a network.
     CandidatePublished(Candidate),
     /// The openings that [`Effect::GateWanted`] asked for are drawn.
@@ -47,6 +59,8 @@ pub enum Event {
         games_per_minute: f32,
         /// Most games of self-play that may be under way in all leases together; 0 wants none now.
         self_play_max: u32,
+        /// Who may play a rating match, if one is due; empty where the actor plays none.
+        rating_players: Vec<PlayerId>,
     },
     /// An actor says that it is at work on a lease.
     LeaseMentioned(LeaseId),

@@ -2,6 +2,7 @@
 
 use crate::lease::LeaseRules;
 use crate::log::{FixedRule, RuleError};
+use crate::rating::{RATING_SHARE_MAX, RatingRules};
 use crate::schedule::{Schedule, ScheduleError};
 
 /// How candidates become champions.
@@ -26,6 +27,8 @@ pub struct Rules {
     pub gate_share: f64,
     /// Sizes and time limits of leases.
     pub leases: LeaseRules,
+    /// How rating matches are played.
+    pub ratings: RatingRules,
 }
 
 /// Rules that cannot be followed.
@@ -37,6 +40,9 @@ pub enum RulesError {
     /// The gate is faulty.
     #[error(transparent)]
     Gate(#[from] RuleError),
+    /// The share of rating matches is out of range.
+    #[error("the ratings' share {0} is not from 0 to {RATING_SHARE_MAX}")]
+    RatingShare(f64),
     /// Candidates would never be cut.
     #[error("candidate_every is 0: a candidate is due after at least 1 iteration")]
     CandidateEvery,
@@ -48,6 +54,9 @@ pub enum RulesError {
 impl Rules {
     /// Checks what the types do not.
     pub fn validate(&self) -> Result<(), RulesError> {
+        if !(0.0..=RATING_SHARE_MAX).contains(&self.ratings.share) {
+            return Err(RulesError::RatingShare(self.ratings.share));
+        }
         if self.candidate_every == 0 {
             return Err(RulesError::CandidateEvery);
         }

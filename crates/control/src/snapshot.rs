@@ -3,6 +3,7 @@
 use crate::gate::{Candidate, Gate};
 use crate::ids::ModelId;
 use crate::lease::Lease;
+use crate::rating::RatingState;
 
 /// A candidate that the learner owes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct Snapshot {
     pub waiting: Option<Candidate>,
     /// The leases in progress.
     pub leases: Vec<Lease>,
+    /// Every match game, for the ratings.
+    pub ratings: RatingState,
 }
 
 impl Snapshot {
@@ -55,6 +58,7 @@ impl Snapshot {
             gate: None,
             waiting: None,
             leases: Vec::new(),
+            ratings: RatingState::default(),
         }
     }
 }

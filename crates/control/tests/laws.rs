@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use tengen_control::rating::RatingRules;
 use tengen_control::{
     ActorId, Candidate, Control, Decision, Effect, Event, FixedRule, GameScore, Gate, GateId, GateRule, Lease,
     LeaseEnd, LeaseId, LeaseRules, Leg, LogEntry, ModelId, Row, Rules, Schedule, Snapshot, Standing, Tally, Work,
@@ -18,6 +19,7 @@ fn rules(rows: Vec<Row>, gate: GateRule, candidate_every: u32) -> Rules {
         gate,
         gate_share: 0.5,
         leases: LeaseRules::default(),
+        ratings: RatingRules::default(),
     }
 }
 
@@ -120,6 +122,7 @@ impl History {
                     lease,
                     games_per_minute: 3.0,
                     self_play_max: u32::MAX,
+                    rating_players: Vec::new(),
                 };
                 for effect in self.step(asked) {
                     if let Effect::LeaseIssued(lease) = effect {
@@ -159,6 +162,7 @@ impl History {
 
     fn deliver(&mut self, lease: &Lease, index: usize, score: GameScore, positions: u32) {
         match &lease.work {
+            Work::Rating { .. } => panic!("no rating match was asked for"),
             Work::SelfPlay { .. } => {
                 self.games += 1;
                 self.positions += u64::from(positions);
@@ -455,6 +459,7 @@ fn self_play_under_way_stays_within_what_is_wanted_and_a_match_does_not_wait_for
             lease: LeaseId([serial; 16]),
             games_per_minute: 60.0,
             self_play_max,
+            rating_players: Vec::new(),
         })
     };
     let games = |effects: &[Effect]| match effects {
@@ -596,6 +601,7 @@ fn only_self_play_from_before_the_gate_is_wanted_back_and_only_while_pairs_wait(
             lease: LeaseId([serial; 16]),
             games_per_minute: 1.0,
             self_play_max: u32::MAX,
+            rating_players: Vec::new(),
         };
         match control.step(event, 0).pop() {
             Some(Effect::LeaseIssued(lease)) => lease,

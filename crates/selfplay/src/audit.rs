@@ -167,11 +167,11 @@ pub fn audit<G: Game>(
             break;
         }
         if let (true, Some(claim)) = (plies.binary_search(&n).is_ok(), &ply.search) {
-            let named = record.models.get(ply.model.index());
-            let model = models.iter().find(|model| Some(&model.id()) == named);
+            let named = record.network(ply.model);
+            let model = models.iter().find(|model| Some(model.id()) == named);
             let model = model.ok_or_else(|| AuditError::Model {
                 ply: n,
-                model: named.map_or_else(|| ply.model.0.to_string(), ModelId::to_string),
+                model: named.map_or_else(|| ply.model.0.to_string(), |id| id.to_string()),
             })?;
             view.evaluate(game, &state, n, claim.symmetry, model, evaluator)?;
             differences.push(view.compare(n, model.id(), claim));

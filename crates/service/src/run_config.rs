@@ -3,11 +3,15 @@
 //! `[run]` and `[network]` are fixed once a run exists; every other section may change between starts. The file is read
 //! through the `config` crate, so `TENGEN_LEARNER__BATCH=128` in the environment overrides `[learner] batch`.
 
+mod ratings;
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::process_config::run_variables;
+
+pub use ratings::RatingsSection;
 
 /// The configuration cannot be used. Lists every fault found, not only the first.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +53,9 @@ pub struct RunConfig {
     /// What a candidate must pass.
     #[serde(default)]
     pub gate: GateSection,
+    /// Matches that tell how strong the run's players are.
+    #[serde(default)]
+    pub ratings: RatingsSection,
     /// The window.
     #[serde(default)]
     pub replay: ReplaySection,
@@ -364,6 +371,7 @@ impl RunConfig {
             format!("actor.batch_max: {} must be 1 to 4096", self.actor.batch_max),
         );
         faults.extend(self.gate.faults());
+        faults.extend(self.ratings.faults());
         faults.extend(self.learner.faults());
         if let Err(error) = self.search.validate() {
             faults.extend(error.faults.into_iter().map(|fault| format!("search.{fault}")));

@@ -6,6 +6,7 @@ use super::{Control, GateState};
 use crate::event::Effect;
 use crate::ids::{ActorId, LeaseId};
 use crate::lease::{Lease, Work};
+use crate::rating::{PlayerId, RatingMatch};
 
 /// How long an actor waits that holds too many leases, milliseconds.
 const FULL_RETRY_MS: u32 = 1_000;
@@ -18,6 +19,7 @@ pub(super) struct Ask {
     pub(super) lease: LeaseId,
     pub(super) games_per_minute: f32,
     pub(super) self_play_max: u32,
+    pub(super) rating_players: Vec<PlayerId>,
 }
 
 impl Control {
@@ -32,6 +34,15 @@ impl Control {
         let games = self.rules.leases.games(ask.games_per_minute);
         let self_play = games.min(ask.self_play_max.saturating_sub(self.leases.self_play_games_out()));
         let pairs = self.pairs_for_lease(games, self_play);
+        if pairs.is_empty()
+            && let Some(rating) = self
+                .ratings
+                .hand_out(&self.rules.ratings, &ask.rating_players, games, &self.leases)
+        {
+            let RatingMatch { pair, openings } = rating;
+            let games = openings.len() as u32 * 2;
+            return self.issue(actor, id, Work::Rating { pair, openings }, games, now_ms);
+        }
         let work = match &mut self.gate {
             GateState::Open { gate, match_games, .. } if !pairs.is_empty() => {
                 gate.assign(&pairs, id);
@@ -63,7 +74,13 @@ impl Control {
         let games = match &work {
             Work::SelfPlay { .. } => self_play,
             Work::Match { pairs, .. } => pairs.len() as u32 * 2,
+            Work::Rating { openings, .. } => openings.len() as u32 * 2,
         };
+        self.ratings.note_other(games);
+        self.issue(actor, id, work, games, now_ms)
+    }
+
+    fn issue(&mut self, actor: ActorId, id: LeaseId, work: Work, games: u32, now_ms: u64) -> Effect {
         let lease = Lease {
             id,
             actor,

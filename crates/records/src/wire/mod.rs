@@ -7,6 +7,7 @@
 
 mod from_wire;
 mod outline;
+mod players;
 mod to_wire;
 
 use prost::Message;
@@ -16,6 +17,8 @@ use crate::ids::{LeaseId, RecordId};
 use crate::record::Record;
 use crate::rejection::{ReasonCode, Rejection};
 use outline::Outline;
+
+pub use players::{PlayersError, networks_of, players_from_wire, players_to_wire};
 
 /// The version of a record's meaning that this build writes and reads.
 pub const SCHEMA_VERSION: u32 = 1;

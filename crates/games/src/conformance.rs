@@ -136,6 +136,7 @@ struct Scratch {
     image_planes: Vec<u8>,
     legal: Vec<Action>,
     image_legal: Vec<Action>,
+    playable: Vec<Action>,
 }
 
 impl Scratch {
@@ -146,6 +147,7 @@ impl Scratch {
             planes,
             legal: Vec::new(),
             image_legal: Vec::new(),
+            playable: Vec::new(),
         }
     }
 }
@@ -178,6 +180,7 @@ impl<G: Game> Checker<'_, G> {
                 self.check_image(&state, &image, symmetry)?;
             }
             if self.summary.plies.is_multiple_of(self.deep_interval) {
+                self.check_playable(&state, &legal)?;
                 self.check_deeply(&state, rng)?;
             }
             if let Some(outcome) = state.outcome() {
@@ -221,6 +224,34 @@ impl<G: Game> Checker<'_, G> {
         self.require(listed.next().is_none(), "legal actions are in the action space", || {
             format!("{legal:?}")
         })
+    }
+
+    /// Players choose among legal actions, and have one; what is left out loses at once.
+    fn check_playable(&mut self, state: &G::State, legal: &[Action]) -> Result<(), Violation> {
+        let mut playable = std::mem::take(&mut self.scratch.playable);
+        state.playable(&mut playable);
+        let has_one = playable.is_empty() == legal.is_empty();
+        self.require(has_one, "there are playable actions until the end", || {
+            format!("{legal:?}")
+        })?;
+        let mut chosen = playable.iter().peekable();
+        for &action in legal {
+            if chosen.next_if(|&&next| next == action).is_some() {
+                continue;
+            }
+            let mut after = state.clone();
+            let loses = after.apply(action).is_ok()
+                && after.outcome().and_then(|outcome| outcome.winner) == Some(state.seat().other());
+            self.require(loses, "a legal action that is not playable loses at once", || {
+                action.to_string()
+            })?;
+        }
+        let listed = chosen.next().is_none();
+        self.require(listed, "playable actions are legal and ascending", || {
+            format!("{playable:?}")
+        })?;
+        self.scratch.playable = playable;
+        Ok(())
     }
 
     fn check_turn(&self, state: &G::State, before: (Seat, u32, u8, Roles)) -> Result<(), Violation> {

@@ -73,17 +73,26 @@ pub enum Reason {
     NoMoves,
     /// Points were counted at the end.
     Score,
+    /// Black made a line longer than five (renju).
+    Overline,
+    /// Black made two fours at once (renju).
+    DoubleFour,
+    /// Black made two threes at once (renju).
+    DoubleThree,
 }
 
 impl Reason {
     /// Every reason, for parsing and for tests.
-    pub const ALL: [Reason; 6] = [
+    pub const ALL: [Reason; 9] = [
         Reason::Line,
         Reason::BoardFull,
         Reason::MoveLimit,
         Reason::Resignation,
         Reason::NoMoves,
         Reason::Score,
+        Reason::Overline,
+        Reason::DoubleFour,
+        Reason::DoubleThree,
     ];
 
     /// The stable name used in records, on the wire and in the database.
@@ -95,6 +104,9 @@ impl Reason {
             Reason::Resignation => "resignation",
             Reason::NoMoves => "no-moves",
             Reason::Score => "score",
+            Reason::Overline => "overline",
+            Reason::DoubleFour => "double-four",
+            Reason::DoubleThree => "double-three",
         }
     }
 
@@ -198,6 +210,13 @@ pub trait State: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
 
     /// Clears `out` and fills it with the legal actions in ascending order. Empty after the end.
     fn legal(&self, out: &mut Vec<Action>);
+
+    /// Clears `out` and fills it with the actions that players choose among, in ascending order: the legal ones less
+    /// fouls, by which the acting seat would lose at once (renju's forbidden points). The referee, who judges games,
+    /// accepts a foul; search and random play never make one. Not empty while the game goes on.
+    fn playable(&self, out: &mut Vec<Action>) {
+        self.legal(out);
+    }
 
     /// Whether `action` is legal here.
     fn is_legal(&self, action: Action) -> bool;

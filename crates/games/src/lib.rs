@@ -12,19 +12,27 @@ pub mod fingerprint;
 pub mod openings;
 pub mod registry;
 
+pub mod caro;
 pub mod caro5;
 pub mod caro5_gomocup;
 pub mod connect_four;
+pub mod gomoku_freestyle;
+pub mod gomoku_standard;
 pub mod mnk;
+pub mod renju;
 pub mod tic_tac_toe;
 
+pub mod fouls;
 pub mod line;
 pub mod params;
+pub mod stone_planes;
 pub mod stones;
 pub mod swap2;
 pub mod symmetry;
+pub mod threats;
 
 mod draw;
+mod five;
 mod game;
 mod hash;
 mod perft;

@@ -103,8 +103,12 @@ registry! {
     tic_tac_toe: TicTacToe(crate::mnk::Mnk),
     connect_four: ConnectFour(crate::connect_four::ConnectFour),
     mnk: Mnk(crate::mnk::Mnk),
+    gomoku_freestyle: GomokuFreestyle(crate::stones::StoneGame),
+    gomoku_standard: GomokuStandard(crate::stones::StoneGame),
+    caro: Caro(crate::stones::StoneGame),
     caro5: Caro5(crate::caro5::Caro5),
     caro5_gomocup: Caro5Gomocup(crate::caro5::Caro5),
+    renju: Renju(crate::stones::StoneGame),
 }
 
 impl AnyGame {

@@ -1,6 +1,6 @@
 //! `tic-tac-toe`: three in a row on 3x3, a game of its own name without parameters.
 
-use crate::mnk::{Mnk, MnkRules};
+use crate::mnk::{self, Mnk};
 use crate::params::{Params, ParseGameError};
 use crate::registry::Family;
 use crate::spec::OpeningRule;
@@ -16,11 +16,5 @@ pub const FAMILY: Family<Mnk> = Family {
 };
 
 fn build(params: Params) -> Result<Mnk, ParseGameError> {
-    Ok(StoneGame::new(
-        params.finish()?,
-        MnkRules { k: 3 },
-        3,
-        3,
-        OpeningRule::None,
-    ))
+    Ok(StoneGame::new(params.finish()?, mnk::rules(3), 3, 3, OpeningRule::None))
 }

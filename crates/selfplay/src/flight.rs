@@ -21,7 +21,7 @@ pub(crate) enum Mind<G: Game> {
         /// Root visits of each search.
         simulations: u32,
     },
-    /// Plays any legal action with equal probability.
+    /// Plays any playable action with equal probability.
     Random,
 }
 
@@ -182,10 +182,10 @@ impl<G: Game> Flight<G> {
     }
 
     fn play_random(&mut self) -> Result<(), FlightError> {
-        let mut legal = std::mem::take(&mut self.scratch);
-        self.state.legal(&mut legal);
-        let action = legal[self.rng.random_range(0..legal.len())];
-        self.scratch = legal;
+        let mut playable = std::mem::take(&mut self.scratch);
+        self.state.playable(&mut playable);
+        let action = playable[self.rng.random_range(0..playable.len())];
+        self.scratch = playable;
         self.play(PlyRecord {
             seat: self.state.seat(),
             action,

@@ -4,9 +4,11 @@ mod caro5;
 mod counts;
 mod drawing;
 mod fingerprints;
+mod five;
 mod laws;
 mod openings;
 mod parsing;
+mod renju;
 mod swap2_values;
 
 use tengen_games::{Action, Game, State};

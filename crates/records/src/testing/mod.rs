@@ -107,12 +107,12 @@ pub fn random_record<G: Game, R: Rng>(game: &G, expected: &Expected, index: u32,
         state.apply(action).expect("openings are legal");
     }
     let symmetries = game.spec().symmetries.len() as u16;
-    let mut legal = Vec::new();
+    let mut playable = Vec::new();
     let mut plies = Vec::new();
     while state.outcome().is_none() {
-        state.legal(&mut legal);
-        let action = legal[rng.random_range(0..legal.len())];
-        let search = rng.random_bool(0.9).then(|| search_block(&legal, symmetries, rng));
+        state.playable(&mut playable);
+        let action = playable[rng.random_range(0..playable.len())];
+        let search = rng.random_bool(0.9).then(|| search_block(&playable, symmetries, rng));
         let seat = state.seat();
         plies.push(PlyRecord {
             seat,

@@ -13,10 +13,10 @@ FAULT_TESTS := binary(faults) + binary(network) + binary(power_cut) + binary(kil
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build release run test test-needs test-core check bench faults
+.PHONY: help setup build release run test test-needs test-core check bench cross-check faults
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make run RUN=$(RUN) DATA=DIR ARGS='--for 20m'   variables of run"
 	@echo "  make test DOCKER=no                                      without the test of the compose file"
@@ -64,9 +64,15 @@ check: setup ## format, clippy, docs, architecture, scripts, licences: warnings 
 	$(CARGO) test --locked --quiet -p tengen-system-tests --test architecture --test docs
 	@scripts/check-extras
 
-bench: test-needs setup ## measure the data path and the window at full size (dev profile; docs/benchmarks.md has figures)
+bench: test-needs setup ## measure rules, data path and the window at full size (dev profile; docs/benchmarks.md has figures)
+	$(CARGO) bench --locked --profile dev -p tengen-games --bench rules
 	$(CARGO) run --locked -p tengen-coordinator --example ingest
 	$(CARGO) bench --locked --profile dev -p tengen-replay --bench window
+
+# Public rules libraries from PyPI go into an environment of their own, target/cross-check.
+cross-check: ## compare the rules with public implementations: SUBJECT=five_in_a_row for one, CROSS_CHECK_GAMES=100 for less
+	$(CARGO) build --locked -p tengen-games --example referee
+	scripts/cross-check $(SUBJECT)
 
 # What crashes may cost, at full length: the tests that `make test` runs in short, and the long counts of spoilt records.
 faults: test-needs setup ## kill, cut and spoil at full length (about half an hour); results in target/faults

@@ -12,6 +12,9 @@ pub const FAMILY: Family<StoneGame> = Family {
     name: "caro",
     summary: "six or more in a row, or five that stones do not close at both ends",
     parameters: five::PARAMETERS,
+    rules: "Black and white alternate placing a stone on an empty cell; black begins. Six or more in a row win; five \
+            win unless the opponent's stones close both ends. The edge of the board closes nothing. A full board \
+            without a line is a draw. This is Gomocup's rule 8.",
     samples: &["caro?size=6", "caro?size=7&opening=swap2&history=4"],
     build,
 };

@@ -12,6 +12,12 @@ pub const FAMILY: Family<Caro5> = Family {
     name: "caro5",
     summary: "exactly five in a row with an open end, Swap2 opening",
     parameters: "size=5..20 (15), edge=closed|open, opening=swap2|none, history=2..16 even (none), threat_planes=true|false",
+    rules: "Black and white alternate placing a stone on an empty cell. A line of exactly five wins if at least one \
+            of its two end cells is on the board and empty; with `edge=open` the edge of the board leaves an end \
+            open too. Six or more never win and are never forbidden. One winning line is enough, whatever else the \
+            stone makes. A full board is a draw. Under Swap2 the opener places black, white and black anywhere; the \
+            chooser takes black, takes white, or adds a white and a black stone and leaves the choice of colour to \
+            the opener. White places the next stone.",
     samples: &[
         "caro5?size=5",
         "caro5?size=9",

@@ -79,6 +79,7 @@ pub fn rules_fingerprint<G: Game>(game: &G) -> Fingerprint {
         let (name, count) = match block {
             ActionBlock::Cells { planes } => ("cells", planes),
             ActionBlock::Columns => ("columns", 1),
+            ActionBlock::Triangle => ("triangle", 1),
             ActionBlock::Global { count } => ("global", count),
         };
         digest.text(name);

@@ -12,6 +12,8 @@ pub const FAMILY: Family<StoneGame> = Family {
     name: "gomoku-freestyle",
     summary: "five or more in a row",
     parameters: five::PARAMETERS,
+    rules: "Black and white alternate placing a stone on an empty cell; black begins. Five or more in a row win, in \
+            any direction. A full board without a line is a draw. This is Gomocup's rule 0.",
     samples: &[
         "gomoku-freestyle?size=7&history=8&threat_planes=false",
         "gomoku-freestyle?size=6&opening=swap2",

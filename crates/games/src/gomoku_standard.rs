@@ -12,6 +12,9 @@ pub const FAMILY: Family<StoneGame> = Family {
     name: "gomoku-standard",
     summary: "exactly five in a row",
     parameters: five::PARAMETERS,
+    rules: "Black and white alternate placing a stone on an empty cell; black begins. Exactly five in a row win, in \
+            any direction; longer lines are nothing. A full board without a line is a draw. This is Gomocup's rule \
+            1; with `opening=swap2` it is the tournament game.",
     samples: &["gomoku-standard?size=9&opening=swap2", "gomoku-standard?size=6"],
     build,
 };

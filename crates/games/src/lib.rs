@@ -10,8 +10,10 @@
 pub mod conformance;
 pub mod fingerprint;
 pub mod openings;
+pub mod page;
 pub mod registry;
 
+pub mod black_hole;
 pub mod caro;
 pub mod caro5;
 pub mod caro5_gomocup;
@@ -35,6 +37,7 @@ mod draw;
 mod five;
 mod game;
 mod hash;
+mod opening_stones;
 mod perft;
 mod random;
 mod spec;
@@ -45,4 +48,4 @@ pub use openings::{Opening, draw_openings, random_opening};
 pub use params::ParseGameError;
 pub use perft::{perft, perft_within};
 pub use registry::{AnyGame, GameVisitor};
-pub use spec::{ActionBlock, ActionLayout, OpeningRule, Plane, Spec, Symmetry};
+pub use spec::{ActionBlock, ActionLayout, OpeningRule, Plane, Spec, Symmetry, triangle_cells};

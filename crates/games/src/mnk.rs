@@ -15,6 +15,10 @@ pub const FAMILY: Family<Mnk> = Family {
     name: "mnk",
     summary: "k in a row on m columns and n rows, freestyle; default is free gomoku",
     parameters: "m=1..20 (15), n=1..20 (15), k=2..20 (5), opening=none|swap2",
+    rules: "Black and white alternate placing a stone on an empty cell of a board of `m` columns and `n` rows; black \
+            begins. `k` or more stones in a row win, in any direction. A full board without a line is a draw. With \
+            `opening=swap2` the stones of the opening may complete a line: black then wins at once, and the seat \
+            that was to choose a colour next is given black, so offering a line never pays.",
     samples: &[
         "mnk?m=4&n=4&k=3",
         "mnk?m=3&n=3&k=3&opening=swap2",

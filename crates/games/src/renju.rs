@@ -16,6 +16,12 @@ pub const FAMILY: Family<StoneGame> = Family {
     name: "renju",
     summary: "five in a row with black's forbidden points (RIF)",
     parameters: five::PARAMETERS,
+    rules: "Black and white alternate placing a stone on an empty cell; black begins. White wins by five or more in \
+            a row, black by exactly five. A black stone that makes no five and makes six or more in a row, two fours \
+            or two threes at once is a foul: the referee scores it as black's loss and names it (`overline`, \
+            `double-four`, `double-three`). A three counts only if the stone that would make it a straight four is \
+            itself no foul, and so on. Players never choose a foul; when black has nothing else left, white has won \
+            (`no-moves`). White commits no fouls. A full board without a line is a draw.",
     samples: &["renju?size=9", "renju?size=6&opening=swap2&history=4"],
     build,
 };

@@ -10,6 +10,7 @@ use crate::fouls;
 use crate::game::{Action, Game, IllegalAction, Outcome, Reason, Roles, Seat, State};
 use crate::hash::Mixer;
 use crate::line::{Board, Colour, LineRule};
+use crate::opening_stones::{NO_CELL, OpeningStones};
 use crate::spec::{ActionBlock, ActionLayout, OpeningRule, Spec, Symmetry};
 use crate::stone_planes::{HISTORY_DEPTH_MAX, StonePlanes};
 use crate::swap2::{self, Decision, Phase, Swap2};
@@ -110,48 +111,6 @@ impl Game for StoneGame {
 
 /// The most last stones that a state remembers.
 const RECENT_MAX: usize = HISTORY_DEPTH_MAX - 2;
-
-/// Stands for "no cell" where an `Option` would double the size.
-const NO_CELL: u16 = u16::MAX;
-
-/// The stones of a Swap2 opening: black, white, black, then the offered white and black. The first two black ones
-/// are kept in ascending order, so that the order of placing them leaves no trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct OpeningStones([u16; swap2::OFFERED_STONES as usize]);
-
-impl Default for OpeningStones {
-    fn default() -> OpeningStones {
-        OpeningStones([NO_CELL; swap2::OFFERED_STONES as usize])
-    }
-}
-
-impl OpeningStones {
-    /// Notes the stone of this 0-based number.
-    fn note(&mut self, number: usize, cell: usize) {
-        self.0[number] = cell as u16;
-        self.sort();
-    }
-
-    fn permute(self, cells: &[u16]) -> OpeningStones {
-        let mut image = OpeningStones(self.0.map(|cell| cells.get(cell as usize).copied().unwrap_or(NO_CELL)));
-        image.sort();
-        image
-    }
-
-    fn sort(&mut self) {
-        if self.0[0] > self.0[2] {
-            self.0.swap(0, 2);
-        }
-    }
-
-    /// Cells of the stones with these numbers, as far as they lie.
-    fn cells(&self, numbers: std::ops::Range<usize>) -> impl Iterator<Item = usize> {
-        self.0[numbers]
-            .iter()
-            .filter(|&&cell| cell != NO_CELL)
-            .map(|&cell| cell as usize)
-    }
-}
 
 /// A position of a stone game.
 #[derive(Clone, Debug, PartialEq)]
@@ -358,7 +317,7 @@ impl State for StoneState {
     }
 
     fn hash(&self) -> u64 {
-        let [a, b, c, d, e] = self.opening.0.map(u64::from);
+        let [a, b, c, d, e] = self.opening.words();
         let [last, earlier @ ..] = &self.recent;
         let mut mixer = Mixer::new(self.swap2.code())
             .with(u64::from(*last) | a << 16 | b << 32 | c << 48)

@@ -62,6 +62,9 @@ fn permutation(name: &'static str, map: CellMap, rows: usize, cols: usize, layou
                 }
             }
             ActionBlock::Columns => actions.extend((0..cols).map(|col| first + map(0, col, rows, cols).1 as u16)),
+            ActionBlock::Triangle => {
+                unreachable!("no symmetry of a rectangle but one keeps the triangle: it has its own")
+            }
             ActionBlock::Global { count } => actions.extend((0..count as u16).map(|index| first + index)),
         }
     }

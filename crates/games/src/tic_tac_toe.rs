@@ -11,6 +11,8 @@ pub const FAMILY: Family<Mnk> = Family {
     name: "tic-tac-toe",
     summary: "three in a row on 3x3",
     parameters: "none",
+    rules: "Seats alternate placing a stone of their own on an empty cell; seat 0 begins. Three in a row, in a line, \
+            a column or a diagonal, win. A full board without a line is a draw.",
     samples: &[],
     build,
 };

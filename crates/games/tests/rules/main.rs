@@ -1,5 +1,6 @@
 //! The games against the facts of the rules: vectors, counts, exact values and golden fingerprints.
 
+mod black_hole;
 mod caro5;
 mod counts;
 mod drawing;
@@ -7,6 +8,7 @@ mod fingerprints;
 mod five;
 mod laws;
 mod openings;
+mod page;
 mod parsing;
 mod renju;
 mod swap2_values;

@@ -35,6 +35,7 @@ fn ids_leave_out_defaults_and_have_one_order() {
     );
     check_id("mnk?k=3&n=3&m=3", "mnk?m=3&n=3&k=3");
     check_id("mnk?m=4&n=4&k=3&opening=swap2", "mnk?m=4&n=4&k=3&opening=swap2");
+    check_id("black-hole?history=0&rows=6", "black-hole?rows=6");
     check_id("tic-tac-toe", "tic-tac-toe");
     check_id("connect-four", "connect-four");
 }

@@ -363,6 +363,37 @@ fn random_games_end_in_every_way_that_renju_knows() {
 }
 
 #[test]
+fn black_with_nothing_but_forbidden_points_has_lost() {
+    // RULES R25. Three lines of 5x5 meet in three corners that are the last empty cells; black has the three stones
+    // between each two corners, so a stone on any corner makes two fours.
+    let game = game!(Renju, "renju?size=5");
+    let black = [1, 2, 3, 5, 10, 15, 8, 12, 16, 6, 24];
+    let white = [7, 9, 11, 13, 14, 17, 18, 19, 21, 22, 23];
+    let mut state = game.start();
+    for (n, (black, white)) in black.into_iter().zip(white).enumerate() {
+        assert_eq!(state.outcome(), None, "before black's stone {n}");
+        state.apply(Action(black)).expect("an empty cell");
+        assert_eq!(state.outcome(), None, "after black's stone {n}");
+        state.apply(Action(white)).expect("an empty cell");
+    }
+    for corner in [0, 4, 20] {
+        assert!(state.board().is_empty(corner));
+        assert_eq!(foul(state.board(), corner), Some(Foul::DoubleFour));
+    }
+    assert_eq!(state.outcome(), Some(Outcome::win(Seat::SECOND, Reason::NoMoves)));
+    assert!(legal(&state).is_empty() && playable(&state).is_empty());
+    // One white stone less, and black still has a cell.
+    let plies: Vec<u16> = black
+        .iter()
+        .zip(&white)
+        .flat_map(|(&black, &white)| [black, white])
+        .collect();
+    let state = play(&game, &plies[..20]);
+    assert_eq!(state.outcome(), None);
+    assert!(!playable(&state).is_empty());
+}
+
+#[test]
 fn random_openings_hold_no_foul() {
     let game = game!(Renju, "renju?size=6");
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);

@@ -19,7 +19,7 @@ impl Elo {
 }
 
 /// 97.5 % quantile of the standard normal distribution.
-const Z: f64 = 1.959_963_984_540_054;
+pub(crate) const Z: f64 = 1.959_963_984_540_054;
 
 /// The Elo difference behind `points` (wins + draws / 2) out of `games`.
 ///

@@ -12,6 +12,7 @@ mod gate;
 mod ids;
 mod lease;
 mod log;
+pub mod rating;
 mod rules;
 mod schedule;
 mod snapshot;

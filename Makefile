@@ -13,7 +13,7 @@ FAULT_TESTS := binary(faults) + binary(network) + binary(power_cut) + binary(kil
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build release run test test-needs test-core check bench cross-check faults
+.PHONY: help setup build release run test test-needs test-core check python bench cross-check faults
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ check: setup ## format, clippy, docs, architecture, scripts, licences: warnings 
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 	$(CARGO) test --locked --quiet -p tengen-system-tests --test architecture --test docs
 	@scripts/check-extras
+
+python: setup ## lint the protos and run the Python example against a real coordinator (pip fetches what it needs, once)
+	$(CARGO) build --locked -p tengen-coordinator
+	@scripts/check-python
 
 bench: test-needs setup ## measure rules, data path and the window at full size (dev profile; docs/benchmarks.md has figures)
 	$(CARGO) bench --locked --profile dev -p tengen-games --bench rules

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tengen_games::{AnyGame, Fingerprint, ParseGameError};
 use tengen_proto::PROTOCOL;
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
-use tengen_proto::v1::{RegisterActorRequest, RegisterActorResponse};
+use tengen_proto::v1::{RegisterActorRequest, RegisterActorResponse, ReportActorRequest};
 use tengen_records::{ParseIdError, RunId};
 use tengen_service::channel::Channel;
 use tonic::{Code, Status};
@@ -166,12 +166,29 @@ pub(crate) async fn register(
             build: answer.build,
         });
     }
-    match known {
+    let verified = match known {
         Some(run) => same_run(run, &answer),
         None => tokio::task::spawn_blocking(move || verify(&answer))
             .await
             .map_err(|error| Status::internal(error.to_string()))?,
+    };
+    if let Err(error) = &verified {
+        take_leave(client, me, error).await;
     }
+    verified
+}
+
+/// Tells the coordinator why this actor will not play for it, so that its people need not look for our log.
+async fn take_leave(client: &mut ActorServiceClient<Channel>, me: &Me, why: &HandshakeError) {
+    let mut request = tonic::Request::new(ReportActorRequest {
+        actor_id: me.id.clone(),
+        waiting: why.to_string(),
+        gives_up: true,
+        ..ReportActorRequest::default()
+    });
+    request.set_timeout(CALL_TIMEOUT);
+    // The reason stands in our own log and exit; this is a courtesy.
+    let _ = client.report(request).await;
 }
 
 /// The run that the answer names, after computing both fingerprints here.

@@ -38,17 +38,6 @@ pub(crate) fn load_or_create(folder: &Path) -> Result<Uuid, IdentityError> {
     }
 }
 
-/// The name of this machine, for people.
-pub(crate) fn host() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = name.trim();
-    if name.is_empty() {
-        "unknown".to_owned()
-    } else {
-        name.to_owned()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,6 +12,7 @@ mod handshake;
 mod identity;
 mod leases;
 mod link;
+mod meters;
 mod models;
 mod options;
 mod outbox;
@@ -22,4 +23,5 @@ mod work;
 mod worker;
 
 pub use actor::run;
+pub use meters::{METRICS, serve_metrics};
 pub use options::Options;

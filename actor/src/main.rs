@@ -24,13 +24,14 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> anyhow::Result<()> {
-    telemetry::init(&args.process.log.log, "actor")?;
+    telemetry::init(&args.process.log, "actor")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
     runtime.block_on(async {
         let shutdown = shutdown::watch(&args.process)?;
+        tengen_actor::serve_metrics(&args.process.metrics, shutdown.clone()).await?;
         tengen_actor::run(args.options, shutdown).await
     })
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use tengen_inference::{InferenceError, PARITY_TOLERANCE, Probe, Session, SessionOptions, Signature, run_probes};
-use tengen_network::{ReadError, read_metadata};
+use tengen_network::{Precision, ReadError, read_metadata};
 use tengen_proto::v1;
 use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_records::ModelId;
@@ -101,7 +101,14 @@ pub(crate) struct Models {
 struct State {
     /// Checked networks, newest use last.
     held: Vec<Arc<ModelBytes>>,
-    provider: Option<String>,
+    proven: Option<Proven>,
+}
+
+/// How the network that was checked last computes here.
+#[derive(Clone)]
+struct Proven {
+    provider: String,
+    precision: Precision,
 }
 
 impl Models {
@@ -117,7 +124,12 @@ impl Models {
 
     /// The execution provider that the last checked network really used; `None` before the first.
     pub(crate) fn provider(&self) -> Option<String> {
-        self.lock().provider.clone()
+        self.lock().proven.as_ref().map(|proven| proven.provider.clone())
+    }
+
+    /// The precision that the last checked network computes in; `None` before the first.
+    pub(crate) fn precision(&self) -> Option<Precision> {
+        self.lock().proven.as_ref().map(|proven| proven.precision)
     }
 
     /// The network with this id, checked.
@@ -130,9 +142,10 @@ impl Models {
             Some(model) => model,
             None => self.download(id, description.size_bytes).await?,
         };
-        self.check_metadata(&model)?;
-        self.prove(&model, description.probes).await?;
+        let precision = self.check_metadata(&model)?;
+        let provider = self.prove(&model, description.probes).await?;
         let mut state = self.lock();
+        state.proven = Some(Proven { provider, precision });
         state.held.push(Arc::clone(&model));
         if state.held.len() > IN_MEMORY_MAX {
             state.held.remove(0);
@@ -273,7 +286,8 @@ impl Models {
         }
     }
 
-    fn check_metadata(&self, model: &ModelBytes) -> Result<(), ModelError> {
+    /// Checks what the network was made for; returns the precision it computes in.
+    fn check_metadata(&self, model: &ModelBytes) -> Result<Precision, ModelError> {
         let id = model.id();
         let metadata = read_metadata(model.bytes()).map_err(|source| ModelError::Read {
             id,
@@ -294,12 +308,12 @@ impl Models {
         ];
         match pairs.into_iter().find(|(_, theirs, ours)| theirs != ours) {
             Some((what, theirs, ours)) => Err(ModelError::Foreign { id, what, theirs, ours }),
-            None => Ok(()),
+            None => Ok(metadata.precision),
         }
     }
 
-    /// Loads the network here and compares it with what its author computed.
-    async fn prove(&self, model: &Arc<ModelBytes>, probes: Vec<v1::Probe>) -> Result<(), ModelError> {
+    /// Loads the network here and compares it with what its author computed; returns the execution provider really used.
+    async fn prove(&self, model: &Arc<ModelBytes>, probes: Vec<v1::Probe>) -> Result<String, ModelError> {
         let id = model.id();
         let probes = probes
             .into_iter()
@@ -323,8 +337,7 @@ impl Models {
         })?;
         let (provider, probes, difference) = proven.map_err(|source| ModelError::Inference { id, source })?;
         tracing::info!(model = %id.short(), provider, probes, difference, "network ready");
-        self.lock().provider = Some(provider);
-        Ok(())
+        Ok(provider)
     }
 
     fn path(&self, id: ModelId) -> PathBuf {

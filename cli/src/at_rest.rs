@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use serde_json::Value;
 use tempfile::TempDir;
 use tengen_service::credentials::{ConnectArgs, Credentials};
 use tengen_service::health;
@@ -34,7 +35,9 @@ impl Reader {
                 "--read-only",
                 "--exit-with-parent",
                 "--log",
-                "warn",
+                "error",
+                "--log-format",
+                "json",
                 "--listen",
                 "127.0.0.1:0",
             ])
@@ -79,12 +82,17 @@ impl Reader {
     }
 }
 
-/// What it said before it ended.
+/// Why it ended: the error of its last event, or else whatever it said.
 async fn last_words(process: &mut Child) -> String {
     let mut words = String::new();
     if let Some(stderr) = &mut process.stderr {
         // Without its words the status alone must do.
         let _ = stderr.read_to_string(&mut words).await;
     }
-    words.trim().to_owned()
+    let mut events = words
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let fatal = events.rfind(|event| event["fields"]["fatal"] == true);
+    let error = fatal.and_then(|event| event["fields"]["error"].as_str().map(str::to_owned));
+    error.unwrap_or_else(|| words.trim().to_owned())
 }

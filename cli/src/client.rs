@@ -70,13 +70,13 @@ impl CoordinatorArgs {
                     url,
                     // Who reads the files needs nobody's leave.
                     credentials: Credentials::default(),
-                    _reader: Some(reader),
+                    reader: Some(reader),
                 })
             }
             _ => Ok(Reached {
                 url: self.served_url()?,
                 credentials: self.credentials()?,
-                _reader: None,
+                reader: None,
             }),
         }
     }
@@ -88,22 +88,30 @@ pub(crate) struct Reached {
     url: String,
     credentials: Credentials,
     /// Ends when this is dropped.
-    _reader: Option<Reader>,
+    reader: Option<Reader>,
 }
 
 impl Reached {
     pub(crate) fn runs(&self) -> anyhow::Result<RunServiceClient<Channel>> {
-        runs(&self.url, &self.credentials)
+        Ok(runs(channel::connect(&self.url, &self.credentials)?))
+    }
+
+    /// Whether it is read by a reader of our own, which nobody starts again.
+    pub(crate) fn is_our_reader(&self) -> bool {
+        self.reader.is_some()
     }
 
     pub(crate) fn models(&self) -> anyhow::Result<ModelServiceClient<Channel>> {
-        let channel = channel::connect(&self.url, &self.credentials)?;
-        Ok(ModelServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX))
+        Ok(models(channel::connect(&self.url, &self.credentials)?))
     }
 }
 
-pub(crate) fn runs(url: &str, credentials: &Credentials) -> anyhow::Result<RunServiceClient<Channel>> {
-    Ok(RunServiceClient::new(channel::connect(url, credentials)?).max_decoding_message_size(MESSAGE_BYTES_MAX))
+pub(crate) fn models(channel: Channel) -> ModelServiceClient<Channel> {
+    ModelServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX)
+}
+
+pub(crate) fn runs(channel: Channel) -> RunServiceClient<Channel> {
+    RunServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX)
 }
 
 /// How a local coordinator is called: over TLS when an authority is given.

@@ -6,8 +6,11 @@ mod actors;
 mod at_rest;
 mod client;
 mod db;
+mod doctor;
 mod duel;
+mod json;
 mod models;
+mod plan;
 mod programs;
 mod pull;
 mod status;
@@ -33,9 +36,13 @@ enum Command {
     Up(up::UpArgs),
     /// Show how a run is doing
     Status(status::StatusArgs),
+    /// Say why nothing moves, or what slows a run down: each cause with its evidence and what helps
+    Doctor(doctor::DoctorArgs),
     /// List, show and pull networks
     #[command(subcommand)]
     Models(models::ModelsCommand),
+    /// Predict what a run will do on this machine, from a short benchmark
+    Plan(plan::PlanArgs),
     /// Play two players against each other
     Duel(duel::DuelArgs),
     /// Make, list and revoke the tokens that people and processes show to a coordinator
@@ -54,12 +61,12 @@ enum Command {
 
 /// Runs one command to its end.
 pub fn run(cli: Cli) -> anyhow::Result<()> {
-    let level = match cli.command {
+    let mut log = cli.log.clone();
+    if matches!(cli.command, Command::Up(_)) && log.log == "info" {
         // The progress display owns the terminal; warnings still show.
-        Command::Up(_) if cli.log.log == "info" => "warn",
-        _ => &cli.log.log,
-    };
-    tengen_service::telemetry::init(level, "tengen")?;
+        "warn".clone_into(&mut log.log);
+    }
+    tengen_service::telemetry::init_command(&log, "tengen")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -68,7 +75,9 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
         match cli.command {
             Command::Up(args) => up::run(args, &cli.log).await,
             Command::Status(args) => status::run(args).await,
+            Command::Doctor(args) => doctor::run(args).await,
             Command::Models(command) => models::run(command).await,
+            Command::Plan(args) => plan::run(args).await,
             Command::Duel(args) => duel::run(args).await,
             Command::Token(command) => token::run(command).await,
             Command::Actors(command) => actors::run(command).await,

@@ -1,18 +1,22 @@
-//! Pulling a network: `model.onnx`, `model.json` and `SHA256SUMS` appear in a folder together or not at all.
+//! Pulling a network: its file, what is known of it, why it was promoted, and checksums appear in a folder together or not
+//! at all.
 
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+mod card;
+mod evidence;
+mod folder;
+mod follow;
 
-use anyhow::{Context, bail, ensure};
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
 use clap::Args;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tengen_proto::v1::model_service_client::ModelServiceClient;
-use tengen_proto::v1::{DownloadModelRequest, Model};
+use tengen_proto::v1::run_service_client::RunServiceClient;
+use tengen_proto::v1::{DownloadModelRequest, GetMatchRequest, MatchEvidence, Model};
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::Channel;
-use tengen_service::files;
 
 use crate::client::explain;
 use crate::models::{self, NameArgs, short_id, state_name};
@@ -25,18 +29,28 @@ pub(crate) struct PullArgs {
     #[command(flatten)]
     model: NameArgs,
     /// Folder to write [default: RUN-genN, or RUN-ID for a network that was never champion]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "follow")]
     out: Option<PathBuf>,
+    /// Keep this folder in step with promotions until stopped: DIR/genN for each champion, and the link DIR/champion to
+    /// the present one. It goes on over restarts of the coordinator
+    #[arg(long, value_name = "DIR", conflicts_with = "name")]
+    follow: Option<PathBuf>,
+    /// With --follow: stop once the champion of this generation or a later one is there
+    #[arg(long, value_name = "N", requires = "follow")]
+    until_generation: Option<u32>,
 }
 
 pub(crate) async fn run(args: PullArgs) -> anyhow::Result<()> {
+    if let Some(folder) = &args.follow {
+        return follow::run(&args.model.coordinator, folder, args.until_generation).await;
+    }
     let run = args.model.coordinator.reach().await?;
     let mut client = run.models()?;
     let model = models::find(&mut client, &args.model.name).await?;
     let folder = args.out.unwrap_or_else(|| PathBuf::from(default_folder(&model)));
-    let bytes = download(&mut client, &model).await?;
-    write_folder(&folder, &model, &bytes)?;
-    println!("{} ({} bytes, hashes checked)", folder.display(), bytes.len());
+    let pulled = pull(&mut client, &mut run.runs()?, model).await?;
+    folder::write(&folder, &pulled.files()?)?;
+    println!("{} ({} bytes, hashes checked)", folder.display(), pulled.onnx.len());
     Ok(())
 }
 
@@ -45,6 +59,54 @@ fn default_folder(model: &Model) -> String {
         Some(generation) => format!("{}-gen{generation}", model.run_id),
         None => format!("{}-{}", model.run_id, short_id(&model.model_id)),
     }
+}
+
+/// A network with all that goes into its folder.
+#[derive(Debug)]
+struct Pulled {
+    model: Model,
+    /// Its gate; a network that never had one has none.
+    evidence: Option<MatchEvidence>,
+    onnx: Vec<u8>,
+}
+
+impl Pulled {
+    /// The files of its folder by name, without checksums.
+    fn files(&self) -> anyhow::Result<Vec<(&'static str, Vec<u8>)>> {
+        let description = description(&self.model)?;
+        let mut files = vec![
+            ("model.onnx", self.onnx.clone()),
+            ("model.json", serde_json::to_vec_pretty(&description)?),
+            (
+                "README.md",
+                card::page(&self.model, self.evidence.as_ref())?.into_bytes(),
+            ),
+        ];
+        if let Some(evidence) = &self.evidence {
+            files.push(("gate.json", serde_json::to_vec_pretty(&evidence::json(evidence))?));
+        }
+        Ok(files)
+    }
+}
+
+/// Fetches everything of a network.
+async fn pull(
+    models: &mut ModelServiceClient<Channel>,
+    runs: &mut RunServiceClient<Channel>,
+    model: Model,
+) -> anyhow::Result<Pulled> {
+    let onnx = download(models, &model).await?;
+    let request = GetMatchRequest {
+        candidate_id: model.model_id.clone(),
+        ..GetMatchRequest::default()
+    };
+    let evidence = match runs.get_match(request).await {
+        Ok(evidence) => Some(evidence.into_inner()),
+        // It had no gate, or the coordinator is older than this call.
+        Err(status) if matches!(status.code(), tonic::Code::NotFound | tonic::Code::Unimplemented) => None,
+        Err(status) => return Err(explain(&status)),
+    };
+    Ok(Pulled { model, evidence, onnx })
 }
 
 /// Fetches the bytes of `model`, going on where a lost connection left off, and checks both hashes.
@@ -109,52 +171,8 @@ async fn fetch_from(
     Ok(())
 }
 
-/// Writes the three files into a folder beside `folder`, then puts it in place.
-fn write_folder(folder: &Path, model: &Model, onnx: &[u8]) -> anyhow::Result<()> {
-    let parent = match folder.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    files::create_folder(parent).with_context(|| format!("failed to make {}", parent.display()))?;
-    if folder.exists() && !folder.join("SHA256SUMS").exists() {
-        bail!(
-            "{} exists and was not made by `tengen models pull`: name another with --out",
-            folder.display()
-        );
-    }
-    let staging = tempfile::Builder::new().prefix(".pulling-").tempdir_in(parent)?;
-    let fresh = staging.path().join("new");
-    std::fs::create_dir(&fresh)?;
-    let description = serde_json::to_vec_pretty(&description(model)?)?;
-    let mut sums = String::new();
-    for (name, content) in [("model.onnx", onnx), ("model.json", &description)] {
-        write_synced(&fresh.join(name), content)?;
-        sums += &format!("{}  {name}\n", hex::encode(Sha256::digest(content)));
-    }
-    write_synced(&fresh.join("SHA256SUMS"), sums.as_bytes())?;
-    files::sync_folder(&fresh)?;
-    if folder.exists() {
-        std::fs::rename(folder, staging.path().join("old"))?;
-    }
-    std::fs::rename(&fresh, folder).with_context(|| format!("failed to put {} in place", folder.display()))?;
-    files::sync_folder(parent)?;
-    Ok(())
-}
-
-fn write_synced(path: &Path, content: &[u8]) -> anyhow::Result<()> {
-    let mut file = File::create(path).with_context(|| format!("failed to write {}", path.display()))?;
-    file.write_all(content)?;
-    Ok(file.sync_all()?)
-}
-
 /// What `model.json` says: lineage, fingerprints, configuration and training parameters.
 pub(crate) fn description(model: &Model) -> anyhow::Result<Value> {
-    let metadata: Value = match model.metadata_json.as_str() {
-        "" => Value::Null,
-        text => serde_json::from_str(text).context("the model's metadata is not JSON")?,
-    };
-    let configuration =
-        toml::from_str::<toml::Table>(&model.run_toml).context("the run's configuration is not TOML")?;
     Ok(json!({
         "model_id": hex::encode(&model.model_id),
         "sha256": hex::encode(&model.sha256),
@@ -167,50 +185,64 @@ pub(crate) fn description(model: &Model) -> anyhow::Result<Value> {
         "state": state_name(model.state()),
         "verdict": model.verdict,
         "created_unix_ms": model.created_unix_ms,
-        "metadata": metadata,
-        "configuration": configuration,
+        "metadata": metadata(model)?,
+        "configuration": configuration(model)?,
     }))
+}
+
+/// What the model file says about itself.
+fn metadata(model: &Model) -> anyhow::Result<Value> {
+    match model.metadata_json.as_str() {
+        "" => Ok(Value::Null),
+        text => serde_json::from_str(text).context("the model's metadata is not JSON"),
+    }
+}
+
+/// The run's configuration when it was published.
+fn configuration(model: &Model) -> anyhow::Result<toml::Table> {
+    toml::from_str(&model.run_toml).context("the run's configuration is not TOML")
+}
+
+/// A network of tests.
+#[cfg(test)]
+fn test_model(bytes: &[u8]) -> Model {
+    Model {
+        model_id: tengen_network::model_id(bytes).to_vec(),
+        sha256: Sha256::digest(bytes).to_vec(),
+        size_bytes: bytes.len() as u64,
+        run_id: "small".to_owned(),
+        iteration: 4,
+        generation: Some(3),
+        step: 1_200,
+        parent_id: vec![7; 32],
+        state: tengen_proto::v1::ModelState::Champion.into(),
+        created_unix_ms: 1_700_000_000_000,
+        verdict: "promoted: 12 wins, 1 draw and 7 losses".to_owned(),
+        metadata_json: r#"{"game":"tic-tac-toe","blocks":"1","channels":"4","precision":"fp32","parity":"0.0001"}"#
+            .to_owned(),
+        run_toml: "[run]\nname = \"small\"\ngame = \"tic-tac-toe\"".to_owned(),
+        ..Model::default()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn model(bytes: &[u8]) -> Model {
-        Model {
-            model_id: tengen_network::model_id(bytes).to_vec(),
-            sha256: Sha256::digest(bytes).to_vec(),
-            size_bytes: bytes.len() as u64,
-            run_id: "small".to_owned(),
-            generation: Some(3),
-            metadata_json: r#"{"game":"tic-tac-toe"}"#.to_owned(),
-            run_toml: "[run]\nname = \"small\"".to_owned(),
-            ..Model::default()
-        }
-    }
-
     #[test]
-    fn a_pulled_folder_is_replaced_whole_and_checksums_agree() {
-        let parent = tempfile::tempdir().unwrap();
-        let folder = parent.path().join("small-gen3");
-        for bytes in [b"first".as_slice(), b"second"] {
-            write_folder(&folder, &model(bytes), bytes).unwrap();
-        }
-        assert_eq!(std::fs::read(folder.join("model.onnx")).unwrap(), b"second");
-        let sums = std::fs::read_to_string(folder.join("SHA256SUMS")).unwrap();
-        assert!(sums.contains(&hex::encode(Sha256::digest(b"second"))), "{sums}");
-        let json: Value = serde_json::from_slice(&std::fs::read(folder.join("model.json")).unwrap()).unwrap();
+    fn a_network_that_had_a_gate_has_its_evidence_beside_it() {
+        let mut pulled = Pulled {
+            model: test_model(b"x"),
+            evidence: None,
+            onnx: b"x".to_vec(),
+        };
+        let names = |pulled: &Pulled| pulled.files().unwrap().iter().map(|file| file.0).collect::<Vec<_>>();
+        assert_eq!(names(&pulled), ["model.onnx", "model.json", "README.md"]);
+        pulled.evidence = Some(MatchEvidence::default());
+        assert_eq!(names(&pulled), ["model.onnx", "model.json", "README.md", "gate.json"]);
+        let json: Value = serde_json::from_slice(&pulled.files().unwrap()[1].1).unwrap();
         assert_eq!(json["generation"], 3);
         assert_eq!(json["metadata"]["game"], "tic-tac-toe");
         assert_eq!(json["configuration"]["run"]["name"], "small");
-        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn a_folder_of_somebody_else_is_not_touched() {
-        let parent = tempfile::tempdir().unwrap();
-        std::fs::create_dir(parent.path().join("mine")).unwrap();
-        let error = write_folder(&parent.path().join("mine"), &model(b"x"), b"x").unwrap_err();
-        assert!(error.to_string().contains("--out"), "{error}");
     }
 }

@@ -20,6 +20,7 @@ use tengen_proto::v1;
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
 use tengen_records::{Endings, Expected, Record, RunId, SearchBlock, Work, encode, game_seed, testing};
 use tengen_selfplay::wire::order_from_wire;
+use tengen_service::metrics::MetricsArgs;
 use tengen_service::run_config::RunConfig;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
@@ -86,6 +87,7 @@ async fn main() -> anyhow::Result<()> {
         },
         addr_file: None,
         leases: LeaseRules::default(),
+        metrics: MetricsArgs::default(),
     };
     let coordinator = Coordinator::start(options, stop.clone()).await?;
     let url = format!("http://{}", coordinator.addr());

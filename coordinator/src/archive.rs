@@ -34,6 +34,8 @@ pub(crate) struct Archive {
     pub(crate) champion: watch::Receiver<Arc<v1::Model>>,
     /// Who is let in.
     pub(crate) access: Arc<Access>,
+    /// Whether the run does not go on: it is only read.
+    pub(crate) is_at_rest: bool,
     /// Cancelled when the process drains: streams end.
     pub(crate) stop: CancellationToken,
 }
@@ -73,10 +75,12 @@ pub(crate) fn read_still(connection: &Connection, data: &Path) -> Result<Option<
         )),
         None => None,
     };
+    let settings = progress::newest_settings(connection)?;
+    let settings_revision = settings.as_ref().map_or(0, |(revision, _)| *revision);
     // A configuration of another build may not be read by this one; then the schedule is not shown.
-    let schedule = progress::newest_settings(connection)?
-        .and_then(|(_, toml)| RunConfig::from_toml(&toml).ok())
-        .map(|config| config.row(standing.iteration));
+    let config = settings.and_then(|(_, toml)| RunConfig::from_toml(&toml).ok());
+    let schedule = config.as_ref().map(|config| config.row(standing.iteration));
+    let learner = config.map(|config| config.learner);
     let status = v1::RunStatus {
         run_id: run.run_id.clone(),
         game: run.game,
@@ -98,6 +102,10 @@ pub(crate) fn read_still(connection: &Connection, data: &Path) -> Result<Option<
         rejected: games::rejections(connection)?.into_iter().collect(),
         opening_paths: games::opening_paths(connection)?.into_iter().collect(),
         candidates_waiting: u32::from(models::waiting(connection)?.is_some()),
+        settings_revision,
+        samples_per_position_max: learner.as_ref().map_or(0.0, |learner| learner.samples_per_position),
+        steps_behind_max: learner.as_ref().map_or(0, |learner| learner.steps_behind_max),
+        window_min_positions: learner.map_or(0, |learner| learner.window_min_positions),
         waiting: format!("the run is at rest and read from {}", data.display()),
         ..v1::RunStatus::default()
     };

@@ -82,8 +82,11 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
         Some(Command::Init(args)) => first_tokens(&args),
         Some(Command::Db(command)) => {
             // What a command has to say it prints; the log is for what goes wrong beside it.
-            let log = &cli.process.log.log;
-            telemetry::init(if log == "info" { "warn" } else { log }, "coordinator")?;
+            let mut log = cli.process.log;
+            if log.log == "info" {
+                "warn".clone_into(&mut log.log);
+            }
+            telemetry::init_command(&log, "coordinator")?;
             db::run(command)
         }
         None => serve(cli),
@@ -98,7 +101,7 @@ fn first_tokens(args: &InitArgs) -> anyhow::Result<()> {
 }
 
 fn serve(cli: Cli) -> anyhow::Result<()> {
-    telemetry::init(&cli.process.log.log, "coordinator")?;
+    telemetry::init(&cli.process.log, "coordinator")?;
     let data = cli.data.context("--data DIR is needed")?;
     let run = cli.run.as_deref().map(RunConfig::load).transpose()?;
     let mut config = Config::load(cli.config.as_deref())?;
@@ -126,6 +129,7 @@ fn serve(cli: Cli) -> anyhow::Result<()> {
             data,
             addr_file: cli.addr_file,
             leases: LeaseRules::default(),
+            metrics: cli.process.metrics,
         };
         Coordinator::start(options, stop).await?.join().await?;
         Ok(())

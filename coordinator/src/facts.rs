@@ -63,6 +63,14 @@ impl RunFacts {
         })
     }
 
+    /// Pairs that a gate plays when there are openings enough; 0 when it plays none.
+    pub(crate) fn gate_pairs_wanted(&self) -> u32 {
+        match self.config.gate.kind {
+            GateKind::None => 0,
+            GateKind::Fixed => self.config.gate.games / 2,
+        }
+    }
+
     /// The seed of a lease: it follows from the run's seed and the lease's id.
     pub(crate) fn lease_seed(&self, lease: LeaseId) -> u64 {
         self.derive(b"tengen lease seed 1", &lease.to_bytes())

@@ -2,7 +2,7 @@
 
 use prost::Message;
 use rusqlite::Connection;
-use tengen_control::{Elo, Tally, elo_of};
+use tengen_control::{Elo, GameScore, Leg, LogEntry, Standing, Tally, elo_of};
 use tengen_proto::v1;
 
 use crate::store::actors::ActorRow;
@@ -119,6 +119,8 @@ pub(crate) fn gate(view: &GateView) -> v1::Gate {
         elo_error: elo.error() as f32,
         opened_unix_ms: view.opened_ms,
         decided_unix_ms: view.decided_ms.unwrap_or_default(),
+        // A rate is needed for that; the status of a run that goes on has one.
+        seconds_left_max: None,
     }
 }
 
@@ -137,4 +139,38 @@ pub(crate) fn stored_gate(row: &GateRow, tally: Tally) -> v1::Gate {
         opened_ms: row.opened_ms,
         decided_ms: row.decided_ms,
     })
+}
+
+/// What counts of a gate: as it was decided, or by its log while it is open.
+pub(crate) fn tally(row: &GateRow, log: &[LogEntry]) -> Tally {
+    match row.state {
+        GateState::Open => row.restore(log).tally(),
+        GateState::Promoted | GateState::Rejected => row.tally,
+    }
+}
+
+/// A gate with what its decision can be computed from again.
+pub(crate) fn evidence(row: &GateRow, log: &[LogEntry]) -> v1::MatchEvidence {
+    let openings = row.openings.iter().map(|opening| v1::MatchOpening {
+        plies: opening.plies.iter().copied().map(u32::from).collect(),
+        sampled_plies: opening.sampled_plies,
+    });
+    let entries = log.iter().map(|entry| v1::MatchLogEntry {
+        lease_id: entry.lease.0.to_vec(),
+        pair: entry.pair,
+        champion_first: entry.leg == Leg::ChampionFirst,
+        score: match entry.score {
+            GameScore::Win => 1.0,
+            GameScore::Draw => 0.5,
+            GameScore::Loss => 0.0,
+        },
+        counts: entry.standing == Standing::Counts,
+    });
+    v1::MatchEvidence {
+        gate: Some(stored_gate(row, tally(row, log))),
+        seed: row.seed,
+        openings: openings.collect(),
+        log: entries.collect(),
+        strict: row.rule.strict,
+    }
 }

@@ -62,6 +62,7 @@ impl ReadOnly {
             status: still.status.subscribe(),
             champion: still.champion.subscribe(),
             access,
+            is_at_rest: true,
             stop,
         };
         if let Some(path) = addr_file {

@@ -9,6 +9,7 @@ use tengen_control::LeaseRules;
 use tengen_replay::{RedisFault, RedisOptions};
 use tengen_service::files::{WriteError, write_atomic};
 use tengen_service::lock::{FolderLock, LockError};
+use tengen_service::metrics::{self, MetricsArgs, MetricsError};
 use tengen_service::run_config::RunConfig;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
@@ -24,9 +25,10 @@ use crate::disk::file_system::FileSystemError;
 use crate::failpoint::Failpoints;
 use crate::feed::{Feeder, await_server};
 use crate::files::ModelFiles;
+use crate::metrics::METRICS;
 use crate::replay_config::ReplayConfigError;
 use crate::run::{Handle, OwnerError, OwnerThread};
-use crate::services::{Shared, model_service, run_service};
+use crate::services::{Shared, model_service, run_service, status_now};
 use crate::setup::SetupError;
 use crate::store::{Readers, StoreError};
 use crate::take_up::{admission, prepare, take_up};
@@ -55,6 +57,8 @@ pub struct Options {
     pub addr_file: Option<PathBuf>,
     /// Sizes and time limits of leases.
     pub leases: LeaseRules,
+    /// Where to show metrics.
+    pub metrics: MetricsArgs,
 }
 
 /// The coordinator cannot start or go on.
@@ -117,6 +121,9 @@ pub enum CoordinatorError {
     /// Audits are asked for and cannot be done.
     #[error(transparent)]
     Audit(#[from] AuditStartError),
+    /// The metrics cannot be shown.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
     /// The address file could not be written.
     #[error(transparent)]
     AddrFile(#[from] WriteError),
@@ -147,6 +154,7 @@ impl Coordinator {
             config,
             addr_file,
             leases,
+            metrics,
         } = options;
         let failpoints = Failpoints::new(config.die_at);
         let (folder, wanted) = (data.clone(), config.clone());
@@ -174,6 +182,9 @@ impl Coordinator {
             .audits
             .map(|config| start_audits(&mut shared, config))
             .transpose()?;
+        let shown = shared.archive.clone();
+        let refresh = move || crate::metrics::show(&status_now(&shown));
+        metrics::serve(&metrics, "coordinator", METRICS, refresh, shared.archive.stop.clone()).await?;
         let router = build(&shared, config.reflection)?;
         if let Some(path) = addr_file {
             let text = format!("{addr}\n");

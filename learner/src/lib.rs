@@ -9,6 +9,7 @@
 
 pub mod ancestry;
 pub mod batches;
+pub mod bench;
 pub mod checkpoint;
 pub mod config;
 pub mod device;
@@ -16,6 +17,7 @@ pub mod export;
 #[cfg(test)]
 mod fixture;
 pub mod loss;
+mod meters;
 pub mod mirror;
 pub mod network;
 pub mod optimiser;
@@ -31,4 +33,5 @@ pub mod trainer;
 pub mod training;
 mod wire;
 
-pub use run::{Options, run};
+pub use meters::METRICS;
+pub use run::{Command, Options, run};

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tengen_learner::Options;
+use tengen_learner::{Command, Options, bench};
 use tengen_service::{args, shutdown, telemetry};
 
 fn main() -> ExitCode {
@@ -13,7 +13,10 @@ fn main() -> ExitCode {
 }
 
 fn start(options: Options) -> anyhow::Result<()> {
-    telemetry::init(&options.process.log.log, "learner")?;
+    if let Some(Command::Bench(args)) = &options.command {
+        return bench::run(args);
+    }
+    telemetry::init(&options.process.log, "learner")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -157,8 +157,10 @@ impl Mirror {
         };
         drop(window);
         self.signals.update(|inputs| inputs.window = progress);
-        self.signals
-            .set_status(|status| status.positions_seen = progress.positions_total);
+        self.signals.set_status(|status| {
+            status.positions_seen = progress.positions_total;
+            status.mirror_positions = progress.positions;
+        });
     }
 
     fn lock(&self) -> MutexGuard<'_, Window> {

@@ -4,9 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tengen_proto::v1::learner_service_client::LearnerServiceClient;
-use tengen_proto::v1::{RegisterLearnerRequest, RegisterLearnerResponse, ReportLearnerRequest, ReportLearnerResponse};
+use tengen_proto::v1::{
+    LearnerStatus, RegisterLearnerRequest, RegisterLearnerResponse, ReportLearnerRequest, ReportLearnerResponse,
+};
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::Channel;
+use tengen_service::host;
+use tengen_service::usage::UsageMeter;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -117,6 +121,7 @@ impl Reporter {
         place: &watch::Sender<Place>,
         signals: &Arc<Signals>,
     ) -> Result<(), ReporterError> {
+        let usage = UsageMeter::start();
         let mut contact = Contact::Steady;
         let mut ticks = tokio::time::interval(REPORT_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -128,7 +133,11 @@ impl Reporter {
             let fence = place.borrow().fence;
             let report = ReportLearnerRequest {
                 fence,
-                status: Some(signals.status()),
+                status: Some(LearnerStatus {
+                    usage: Some(usage.usage()),
+                    clock_unix_ms: host::unix_ms(),
+                    ..signals.status()
+                }),
             };
             self.request.step = report.status.as_ref().map_or(0, |status| status.step);
             let answer = tokio::select! {

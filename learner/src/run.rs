@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, anyhow};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use tch::Device;
 use tengen_network::random_weights;
 use tengen_proto::v1::{RegisterLearnerRequest, RegisterLearnerResponse};
@@ -14,15 +14,19 @@ use tengen_replay::{RedisReader, StepLimit, Window};
 use tengen_service::args::ProcessArgs;
 use tengen_service::channel::{self, Channel};
 use tengen_service::credentials::ConnectArgs;
+use tengen_service::host;
 use tengen_service::lock::lock_folder;
+use tengen_service::metrics;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::ancestry;
 use crate::batches::{Batches, SharedWindow};
+use crate::bench::BenchArgs;
 use crate::checkpoint::{Checkpoint, CheckpointFolder, LineModel, TrainingState};
 use crate::device::{DeviceChoice, device_name};
+use crate::meters;
 use crate::mirror::Mirror;
 use crate::plan::Planner;
 use crate::publish::{self, Place, Publication};
@@ -35,8 +39,11 @@ use crate::training::{Training, TrainingError};
 
 /// Trains the run's network
 #[derive(Clone, Debug, Parser)]
-#[command(name = "tengen-learner", version = tengen_service::BUILD)]
+#[command(name = "tengen-learner", version = tengen_service::BUILD, args_conflicts_with_subcommands = true)]
 pub struct Options {
+    /// What to do instead of training a run.
+    #[command(subcommand)]
+    pub command: Option<Command>,
     /// The coordinator's address
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7300")]
     pub coordinator: String,
@@ -63,6 +70,13 @@ pub struct Options {
     pub process: ProcessArgs,
 }
 
+/// What the program does beside training a run.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Measure training on this machine for a run's configuration; prints JSON
+    Bench(BenchArgs),
+}
+
 /// Runs the learner until `stop` is cancelled or it cannot go on.
 pub async fn run(options: Options, stop: CancellationToken) -> Result<()> {
     let _lock = lock_folder(&options.data, "learner")?;
@@ -79,6 +93,7 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<()> {
         build: tengen_service::BUILD.to_owned(),
         device: options.device.unwrap_or_default().to_string(),
         step: checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.state.step),
+        host: host::name(),
     };
     let mut reporter = Reporter::new(channel.clone(), request, stop.clone());
     let Some(registration) = reporter.register().await? else {
@@ -95,6 +110,16 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<()> {
     let Some(learner) = Learner::prepare(&options, &registration, folder, checkpoint, channel, &stop).await? else {
         return Ok(());
     };
+    let shown = Arc::clone(&learner.signals);
+    let refresh = move || meters::show(&shown.status());
+    metrics::serve(
+        &options.process.metrics,
+        "learner",
+        meters::METRICS,
+        refresh,
+        stop.clone(),
+    )
+    .await?;
     learner.run(reporter, registration, redis, stop).await
 }
 
@@ -144,6 +169,9 @@ impl Learner {
         let signals = Arc::new(Signals::default());
         signals.set_status(|status| {
             status.device = device_name(device);
+            status.device_wanted = options.device.unwrap_or(setup.config.device).to_string();
+            status.host = host::name();
+            status.build = tengen_service::BUILD.to_owned();
             status.step = trainer.step();
         });
         let capacity = NonZeroU64::new(setup.capacity_positions).context("replay.capacity_positions is 0")?;

@@ -168,6 +168,7 @@ impl Training {
             Err(error) => {
                 tracing::error!(iteration, %error, "no candidate");
                 self.signals.update(|inputs| inputs.given_up_iteration = iteration);
+                self.signals.set_status(|status| status.candidates_given_up += 1);
                 return Ok(());
             }
         };

@@ -3,6 +3,7 @@
 //! This crate holds what the tests share; the tests themselves are in `tests/`. Nothing here ends on a clock: waits are
 //! for events, and budgets are in games.
 
+pub mod api_docs;
 pub mod cluster;
 pub mod coordinator;
 pub mod faults;
@@ -10,3 +11,4 @@ pub mod ledger;
 pub mod optimal;
 pub mod power_cut;
 pub mod proxy;
+pub mod terminal;

@@ -46,7 +46,10 @@ impl Project {
     async fn watch(&self) -> tonic::Streaming<RunStatus> {
         let url = format!("http://127.0.0.1:{}", self.port);
         let channel = Channel::from_shared(url).unwrap().connect().await.unwrap();
-        let request = WatchStatusRequest { interval_ms: 500 };
+        let request = WatchStatusRequest {
+            interval_ms: 500,
+            ..Default::default()
+        };
         RunServiceClient::new(channel)
             .watch_status(request)
             .await

@@ -62,7 +62,10 @@ async fn the_champion_becomes_optimal_everywhere_and_loses_no_line() {
 /// Ends when the budget is spent.
 async fn spent(up: &Up) -> u64 {
     let mut client = RunServiceClient::new(up.channel());
-    let request = WatchStatusRequest { interval_ms: 500 };
+    let request = WatchStatusRequest {
+        interval_ms: 500,
+        ..Default::default()
+    };
     let mut updates = client.watch_status(request).await.unwrap().into_inner();
     loop {
         let status = updates.message().await.unwrap().expect("the status stream goes on");

@@ -136,7 +136,10 @@ fn newest_checkpoint(data: &Path) -> u64 {
 /// The first step that the learner reports.
 async fn first_step(up: &Up) -> u64 {
     let mut client = RunServiceClient::new(up.channel());
-    let request = WatchStatusRequest { interval_ms: 100 };
+    let request = WatchStatusRequest {
+        interval_ms: 100,
+        ..Default::default()
+    };
     let mut updates = client.watch_status(request).await.unwrap().into_inner();
     loop {
         let status = updates.message().await.unwrap().expect("the status stream goes on");

@@ -1,11 +1,12 @@
 //! What each event does, and what follows from the state once it is done.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tengen_proto::v1::{ReportActorRequest, ReportActorResponse, SubmitGameResponse, Verdict};
 use tengen_records::{LeaseId, RecordId};
 use tengen_service::backoff::Backoff;
+use tengen_service::host;
 use tokio::time::{Duration, Instant};
 use tonic::{Code, Status};
 
@@ -14,8 +15,9 @@ use super::{
     SpoolEvent, Stage, Ticket, WorkError, report_interval, work_request,
 };
 use crate::handshake::CALL_TIMEOUT;
+use crate::meters::Readings;
 use crate::queue::Starting;
-use crate::worker::Notice;
+use crate::worker::{Gauges, Notice};
 use crate::{link, work};
 
 impl Actor {
@@ -36,7 +38,10 @@ impl Actor {
             Event::SpoolEnded => self.handle_spool_end(now),
             Event::Verdict(verdict) => self.handle_verdict(&verdict, now),
             Event::LinkLost(reason) => self.lose_link(&reason),
-            Event::ReportDue => self.report(now),
+            Event::ReportDue => {
+                self.show();
+                self.report(now);
+            }
             Event::Done(Done::Connected(outcome)) => self.handle_connected(*outcome, now),
             Event::Done(Done::Work(outcome)) => self.handle_work(outcome, now),
             Event::Done(Done::Report { returned, answer }) => self.handle_report(&returned, answer, now),
@@ -180,6 +185,8 @@ impl Actor {
             Ok(Answer::Lease(lease)) => {
                 self.ask_backoff = Backoff::default();
                 self.waiting.clear();
+                // The last one: what self-play uses, and the champion of a match.
+                self.newest_model = lease.order().models.last().copied();
                 let games = lease.order().plan.games();
                 tracing::debug!(lease = %lease.id(), games, kind = lease.order().plan.kind().as_str(), "lease taken");
                 self.leases.take(Arc::clone(&lease));
@@ -198,6 +205,7 @@ impl Actor {
                 match error {
                     WorkError::Call(status) if breaks_link(&status) => self.lose_link(status.message()),
                     WorkError::Lease { lease, reason } => {
+                        self.waiting = format!("a lease cannot be played: {reason}");
                         tracing::error!(lease = %lease, %reason, "a lease cannot be played and goes back");
                         self.leases.hand_back(lease);
                         if reason.is_fatal() {
@@ -300,11 +308,7 @@ impl Actor {
         }
         self.calling.report = true;
         let (evaluations, games) = self.note_rates(now);
-        let plies = self
-            .gauges
-            .iter()
-            .map(|gauges| gauges.plies_in_flight.load(Ordering::Relaxed))
-            .sum::<u64>();
+        let plies = self.sum(|gauges| &gauges.plies_in_flight);
         let returned = self.leases.returned().to_vec();
         let wire = |ids: &[LeaseId]| ids.iter().map(|id| id.to_bytes().to_vec()).collect::<Vec<_>>();
         let mut request = tonic::Request::new(ReportActorRequest {
@@ -317,6 +321,22 @@ impl Actor {
             lease_ids: wire(&self.leases.ids()),
             returned_lease_ids: wire(&returned),
             provider: self.provider(),
+            device: self.options.device.to_string(),
+            precision: self
+                .models
+                .precision()
+                .map(|precision| precision.to_string())
+                .unwrap_or_default(),
+            games_per_minute: self.rates.games_per_minute(),
+            spool_bytes: self.level.bytes,
+            model_id: self
+                .newest_model
+                .map(|model| model.to_bytes().to_vec())
+                .unwrap_or_default(),
+            clock_unix_ms: host::unix_ms(),
+            waiting: self.why_idle(),
+            gives_up: self.failure.is_some(),
+            usage: Some(self.usage.usage()),
         });
         request.set_timeout(CALL_TIMEOUT);
         let mut client = link::client(self.channel.clone());
@@ -324,6 +344,18 @@ impl Actor {
             let answer = client.report(request).await.map(tonic::Response::into_inner);
             Done::Report { returned, answer }
         });
+    }
+
+    /// Why nothing is played, for people; empty while games are.
+    fn why_idle(&self) -> String {
+        if let Some(failure) = &self.failure {
+            return format!("{failure:#}");
+        }
+        match self.level.room {
+            Room::Nothing => "its spool is full".to_owned(),
+            Room::Matches => "its spool is full up to its reserve: self-play pauses".to_owned(),
+            Room::Everything => self.waiting.clone(),
+        }
     }
 
     /// Games in flight are given up.
@@ -360,18 +392,36 @@ impl Actor {
 
     /// Notes the counters, evaluations and games so far.
     fn note_rates(&mut self, now: Instant) -> (u64, u64) {
-        let evaluations = self
-            .gauges
-            .iter()
-            .map(|gauges| gauges.evaluations.load(Ordering::Relaxed))
-            .sum();
-        let games = self
-            .gauges
-            .iter()
-            .map(|gauges| gauges.games.load(Ordering::Relaxed))
-            .sum();
+        let evaluations = self.sum(|gauges| &gauges.evaluations);
+        let games = self.sum(|gauges| &gauges.games);
         self.rates.note(now, evaluations, games);
         (evaluations, games)
+    }
+
+    /// A number over all playing threads.
+    fn sum(&self, number: impl Fn(&Gauges) -> &AtomicU64) -> u64 {
+        self.gauges
+            .iter()
+            .map(|gauges| number(gauges).load(Ordering::Relaxed))
+            .sum()
+    }
+
+    /// Shows the numbers to whoever scrapes them.
+    fn show(&self) {
+        self.meters.show(&Readings {
+            evaluations: self.sum(|gauges| &gauges.evaluations),
+            games: self.sum(|gauges| &gauges.games),
+            stored: self.tally.stored,
+            duplicate: self.tally.duplicate,
+            conflict: self.tally.conflict,
+            rejected: self.tally.rejected,
+            plies_in_flight: self.sum(|gauges| &gauges.plies_in_flight),
+            spool_games: self.level.games,
+            spool_bytes: self.level.bytes,
+            leases: self.leases.ids().len() as u64,
+            playing_threads: self.playing_threads as u64,
+            links: u64::from(self.link.is_some()),
+        });
     }
 
     fn provider(&self) -> String {

@@ -10,10 +10,12 @@ use std::sync::Arc;
 use anyhow::Context;
 use tengen_proto::v1;
 use tengen_proto::v1::{ReportActorResponse, SubmitGameRequest, SubmitGameResponse};
-use tengen_records::LeaseId;
+use tengen_records::{LeaseId, ModelId};
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::{self, Channel};
+use tengen_service::host;
 use tengen_service::lock::lock_folder;
+use tengen_service::usage::UsageMeter;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Duration, Instant, Interval, MissedTickBehavior, interval, sleep_until};
@@ -24,6 +26,7 @@ use crate::handshake::{HandshakeError, Me, Run};
 use crate::identity;
 use crate::leases::Leases;
 use crate::link::{self, Link};
+use crate::meters::Meters;
 use crate::models::Models;
 use crate::options::Options;
 use crate::outbox::Outbox;
@@ -49,7 +52,7 @@ pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Resul
     let _folder = lock_folder(&options.data, "actor")?;
     let me = Me {
         id: identity::load_or_create(&options.data)?.to_string(),
-        host: identity::host(),
+        host: host::name(),
     };
     tengen_inference::init(options.onnxruntime.as_deref())?;
     let (data, bytes_max) = (options.data.clone(), options.spool_bytes_max);
@@ -162,6 +165,10 @@ struct Actor {
     stage: Stage,
     tally: Tally,
     failure: Option<anyhow::Error>,
+    usage: UsageMeter,
+    meters: Meters,
+    /// The network of the newest lease.
+    newest_model: Option<ModelId>,
 }
 
 impl Actor {
@@ -231,6 +238,9 @@ impl Actor {
             stage: Stage::Playing,
             tally: Tally::default(),
             failure: None,
+            usage: UsageMeter::start(),
+            meters: Meters::new(),
+            newest_model: None,
         })
     }
 
@@ -263,7 +273,6 @@ impl Actor {
             Some(Link { games, verdicts }) => (Some(games), Some(verdicts)),
             None => (None, None),
         };
-        let linked = games.is_some();
         let wake = wake_at(self.stage, &self.outbox, (!self.calling.work).then_some(self.ask_after));
         tokio::select! {
             () = shutdown.cancelled(), if self.stage == Stage::Playing => Event::Shutdown,
@@ -286,7 +295,7 @@ impl Actor {
                 Ok(done) => Event::Done(done),
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             },
-            _ = self.reports.tick(), if linked => Event::ReportDue,
+            _ = self.reports.tick() => Event::ReportDue,
             () = self.queue.became_low() => Event::Look,
             () = sleep_until(wake) => Event::Look,
         }

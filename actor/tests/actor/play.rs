@@ -236,6 +236,9 @@ async fn other_rules_are_refused_with_both_fingerprints() {
         .unwrap_err();
     let text = format!("{error:#}");
     assert!(text.contains(&ours) && text.contains(&"07".repeat(32)), "{text}");
+    // The coordinator's people need not look for this actor's log.
+    let leave = peer.state().reports.last().cloned().expect("it takes leave");
+    assert!(leave.gives_up && leave.waiting.contains(&ours), "{leave:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

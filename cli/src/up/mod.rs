@@ -63,6 +63,10 @@ pub(crate) struct UpArgs {
     /// Configuration of the coordinator's process (TOML): TLS, limits, disk; with [tls] in it, give --ca too
     #[arg(long, value_name = "FILE")]
     coordinator_config: Option<PathBuf>,
+    /// Serve metrics for Prometheus on this machine: the coordinator at PORT, the learner at the next, the actors at those
+    /// after it; 0 takes any. Their addresses are in DIR/metrics
+    #[arg(long, value_name = "PORT")]
+    metrics: Option<u16>,
     #[command(flatten)]
     connect: ConnectArgs,
 }
@@ -157,7 +161,7 @@ struct Layout {
     data: PathBuf,
     run: PathBuf,
     listen: SocketAddr,
-    log: String,
+    log: LogArgs,
     coordinator_config: Option<PathBuf>,
     connect: ConnectArgs,
     credentials: Credentials,
@@ -167,6 +171,8 @@ struct Layout {
     learner_device: String,
     learner_threads: u32,
     actor_threads: Vec<u32>,
+    /// Port of the first process's metrics.
+    metrics: Option<u16>,
 }
 
 impl Layout {
@@ -181,7 +187,7 @@ impl Layout {
             data,
             run: args.run.clone(),
             listen: args.listen,
-            log: log.log.clone(),
+            log: log.clone(),
             coordinator_config: args.coordinator_config.clone(),
             connect: args.connect.clone(),
             credentials: args.connect.credentials()?,
@@ -191,18 +197,39 @@ impl Layout {
             learner_device: config.learner.device.clone(),
             learner_threads,
             actor_threads: (0..args.actors).map(share).collect(),
+            metrics: args.metrics,
         })
     }
 
     fn spec(&self, part: String, program: &str, args: Vec<OsString>) -> anyhow::Result<ChildSpec> {
         let mut all = args;
-        all.extend(["--log".into(), self.log.clone().into(), "--exit-with-parent".into()]);
+        all.extend(self.log.to_arguments());
+        all.push("--exit-with-parent".into());
         Ok(ChildSpec {
             log: self.data.join("logs").join(format!("{part}.log")),
             part,
             program: programs::find(program)?,
             args: all,
         })
+    }
+
+    /// How the process that comes `place`-th shows its metrics.
+    fn metrics(&self, part: &str, place: usize) -> Vec<OsString> {
+        let Some(first) = self.metrics else {
+            return Vec::new();
+        };
+        let port = match first {
+            0 => 0,
+            // Beyond the last port the process says that it cannot listen.
+            first => usize::from(first) + place,
+        };
+        let file = self.data.join("metrics").join(format!("{part}.addr"));
+        vec![
+            "--metrics".into(),
+            format!("127.0.0.1:{port}").into(),
+            "--metrics-addr-file".into(),
+            file.into(),
+        ]
     }
 
     fn coordinator(&self, listen: SocketAddr) -> anyhow::Result<ChildSpec> {
@@ -219,6 +246,7 @@ impl Layout {
         if let Some(config) = &self.coordinator_config {
             args.extend(["--config".into(), config.clone().into()]);
         }
+        args.extend(self.metrics("coordinator", 0));
         self.spec("coordinator".to_owned(), "tengen-coordinator", args)
     }
 
@@ -234,6 +262,7 @@ impl Layout {
             self.learner_threads.to_string().into(),
         ];
         args.extend(self.connect.to_arguments());
+        args.extend(self.metrics("learner", 1));
         self.spec("learner".to_owned(), "tengen-learner", args)
     }
 
@@ -254,6 +283,7 @@ impl Layout {
             self.device.clone().into(),
         ];
         args.extend(self.connect.to_arguments());
+        args.extend(self.metrics(&part, 2 + index));
         self.spec(part, "tengen-actor", args)
     }
 }

@@ -8,7 +8,7 @@ use tengen_proto::v1::{Gate, RunStatus};
 use tokio::time::Instant;
 
 use crate::models::short_id;
-use crate::status;
+use crate::status::page;
 
 /// Plain lines come at most this often.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -86,7 +86,7 @@ impl Progress {
             Style::Lines { last } => {
                 if last.is_none_or(|last| last.elapsed() >= LINE_EVERY) {
                     *last = Some(Instant::now());
-                    print_line(&format!("[{elapsed}] {}", line(status)));
+                    print_line(&format!("[{elapsed}] {}", page::line(status)));
                 }
             }
         }
@@ -150,7 +150,7 @@ impl Bars {
         match &status.gate {
             Some(gate) => {
                 set(&self.gate, gate.pairs.into(), gate.pairs_target.into());
-                self.gate.set_message(tally(gate));
+                self.gate.set_message(page::tally(gate));
             }
             None => {
                 set(&self.gate, 0, 1);
@@ -158,82 +158,11 @@ impl Bars {
             }
         }
         self.rates
-            .set_message(format!("{elapsed}  {}  {}", status::rates(status), status.waiting));
+            .set_message(format!("{elapsed}  {}  {}", page::rates(status), status.waiting));
     }
 }
 
 /// Prints a line, also into a pipe that nobody reads any more: the cluster's drain must not die of it.
 fn print_line(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
-}
-
-fn tally(gate: &Gate) -> String {
-    format!(
-        "+{} ={} -{} score {:.3} of {:.3}",
-        gate.wins, gate.draws, gate.losses, gate.score, gate.threshold
-    )
-}
-
-/// The whole status in one line.
-fn line(status: &RunStatus) -> String {
-    let learner = status.learner.as_ref().map_or_else(
-        || "learner not seen yet".to_owned(),
-        |learner| {
-            format!(
-                "step {}/{} policy {:.3} value {:.3}",
-                learner.step, learner.step_limit, learner.policy_loss, learner.value_loss
-            )
-        },
-    );
-    let gate = status.gate.as_ref().map_or_else(
-        || "no gate".to_owned(),
-        |gate| format!("gate {}/{} {}", gate.pairs, gate.pairs_target, tally(gate)),
-    );
-    format!(
-        "iteration {} {}/{} games | generation {} | {} games, {} positions, window {}/{} | {learner} | {gate} | {}",
-        status.iteration,
-        status.iteration_games,
-        status.iteration_games_target,
-        status.generation,
-        status.games,
-        status.positions,
-        status.window_positions,
-        status.window_capacity,
-        status::rates(status)
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_tells_everything_the_bars_tell() {
-        let status = RunStatus {
-            iteration: 3,
-            iteration_games: 7,
-            iteration_games_target: 100,
-            generation: 2,
-            window_positions: 4_000,
-            gate: Some(Gate {
-                pairs: 5,
-                pairs_target: 30,
-                wins: 8,
-                draws: 1,
-                losses: 1,
-                ..Gate::default()
-            }),
-            ..RunStatus::default()
-        };
-        let line = line(&status);
-        for part in [
-            "iteration 3 7/100",
-            "generation 2",
-            "window 4000",
-            "gate 5/30 +8 =1 -1",
-            "learner not seen yet",
-        ] {
-            assert!(line.contains(part), "{part:?} in {line}");
-        }
-    }
 }

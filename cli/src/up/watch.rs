@@ -1,9 +1,10 @@
-//! Follows a coordinator's status over lost connections, and asks for each gate as it is decided.
+//! Follows a coordinator's status over lost connections; no gate that is decided meanwhile is missed.
 
+use tengen_proto::v1::run_event::Event;
 use tengen_proto::v1::run_service_client::RunServiceClient;
-use tengen_proto::v1::{Gate, GateState, ListMatchesRequest, RunStatus, WatchStatusRequest};
+use tengen_proto::v1::{Gate, RunStatus, WatchStatusRequest};
 use tengen_service::backoff::Backoff;
-use tengen_service::channel::Channel;
+use tengen_service::channel::{self, Channel};
 use tengen_service::credentials::Credentials;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -29,12 +30,13 @@ pub(crate) async fn follow(
     stop: CancellationToken,
 ) {
     let mut backoff = Backoff::default();
-    let mut decided = None;
+    let mut resume_token = String::new();
     while !updates.is_closed() {
-        let Ok(mut client) = client::runs(&url, &credentials) else {
+        let Ok(channel) = channel::connect(&url, &credentials) else {
             return;
         };
-        if let Err(status) = follow_once(&mut client, &updates, &mut decided, &mut backoff).await {
+        let mut client = client::runs(channel);
+        if let Err(status) = follow_once(&mut client, &updates, &mut resume_token, &mut backoff).await {
             tracing::debug!(reason = status.message(), "the status stream broke");
         }
         if !backoff.wait(&stop).await {
@@ -46,18 +48,23 @@ pub(crate) async fn follow(
 async fn follow_once(
     client: &mut RunServiceClient<Channel>,
     updates: &mpsc::Sender<Update>,
-    decided: &mut Option<u32>,
+    resume_token: &mut String,
     backoff: &mut Backoff,
 ) -> Result<(), tonic::Status> {
     let request = WatchStatusRequest {
         interval_ms: INTERVAL_MS,
+        resume_token: resume_token.clone(),
     };
     let mut stream = client.watch_status(request).await?.into_inner();
-    while let Some(status) = stream.message().await? {
+    while let Some(mut status) = stream.message().await? {
         *backoff = Backoff::default();
-        let new = decided.map_or(0, |before| status.gates_decided.saturating_sub(before));
-        *decided = Some(status.gates_decided);
-        for gate in newly_decided(client, new).await? {
+        resume_token.clone_from(&status.resume_token);
+        let events = std::mem::take(&mut status.events).into_iter();
+        let decided = events.filter_map(|event| match event.event {
+            Some(Event::GateDecided(gate)) => Some(gate),
+            _ => None,
+        });
+        for gate in decided {
             if updates.send(Update::Decided(Box::new(gate))).await.is_err() {
                 return Ok(());
             }
@@ -67,22 +74,4 @@ async fn follow_once(
         }
     }
     Ok(())
-}
-
-/// The `count` newest decided gates, oldest first.
-async fn newly_decided(client: &mut RunServiceClient<Channel>, count: u32) -> Result<Vec<Gate>, tonic::Status> {
-    if count == 0 {
-        return Ok(Vec::new());
-    }
-    // One more than asked for: the newest may still be open.
-    let page_size = i32::try_from(count).unwrap_or(i32::MAX).saturating_add(1);
-    let request = ListMatchesRequest {
-        page_size,
-        page_token: String::new(),
-    };
-    let page = client.list_matches(request).await?.into_inner();
-    let is_decided = |gate: &Gate| matches!(gate.state(), GateState::Promoted | GateState::Rejected);
-    let mut gates: Vec<Gate> = page.gates.into_iter().filter(is_decided).take(count as usize).collect();
-    gates.reverse();
-    Ok(gates)
 }

@@ -1,11 +1,12 @@
 //! The tokens that are good now, who calls with them, and which actor belongs to which.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use http::HeaderMap;
 use tokio_util::sync::CancellationToken;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::bucket::Bucket;
 use super::config::Limits;
@@ -33,6 +34,19 @@ pub(crate) struct Access {
     actors: Mutex<HashMap<String, TokenId>>,
     /// Paces the log of refused calls.
     refusals: Throttle,
+    /// Calls that were refused, by reason.
+    refused: Mutex<BTreeMap<String, Refused>>,
+}
+
+/// Calls refused for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// How many.
+    pub(crate) count: u64,
+    /// When the last one was.
+    pub(crate) last_unix_ms: i64,
+    /// What it was told.
+    pub(crate) message: String,
 }
 
 /// A token, live or not any more.
@@ -93,6 +107,7 @@ impl Access {
             tokens: RwLock::default(),
             actors: Mutex::new(actors.into_iter().collect()),
             refusals: Throttle::default(),
+            refused: Mutex::default(),
         };
         rows.into_iter().for_each(|row| access.add(row));
         access
@@ -111,6 +126,29 @@ impl Access {
     /// What one peer may take.
     pub(crate) fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Counts the refusal that an answer's headers or trailers may tell of.
+    pub(super) fn note_answer(&self, headers: &HeaderMap) {
+        if let Some(status) = Status::from_header_map(headers)
+            && status.code() != Code::Ok
+        {
+            self.note_refused(&status);
+        }
+    }
+
+    /// Counts a refused call by its reason. Reasons are ours, and few.
+    pub(super) fn note_refused(&self, status: &Status) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = refused.entry(errors::reason(status)).or_default();
+        entry.count += 1;
+        entry.last_unix_ms = unix_ms();
+        status.message().clone_into(&mut entry.message);
+    }
+
+    /// Calls that were refused since the process began, by reason.
+    pub(crate) fn refused(&self) -> BTreeMap<String, Refused> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Takes in a token that is stored.
@@ -164,7 +202,7 @@ impl Access {
                 needs.in_words(),
                 how_to_get(needs)
             );
-            return Err(errors::refusal(tonic::Code::PermissionDenied, "ROLE", message));
+            return Err(errors::refusal(Code::PermissionDenied, "ROLE", message));
         }
         let taken = entry.take(&entry.requests);
         taken.map_err(|wait| {

@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
@@ -58,8 +58,12 @@ where
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let caller = match admit(&self.access, &request) {
             Ok(caller) => caller,
-            Err(status) => return Box::pin(async move { Ok(status.into_http()) }),
+            Err(status) => {
+                self.access.note_refused(&status);
+                return Box::pin(async move { Ok(status.into_http()) });
+            }
         };
+        let access = Arc::clone(&self.access);
         let in_use = request.extensions().get::<Peer>().map(Peer::in_use);
         request.extensions_mut().insert(caller.clone());
         // The clone that is ready serves; the other one takes its place.
@@ -70,12 +74,19 @@ where
             let answer = inner.call(request);
             tokio::select! {
                 biased;
-                status = &mut ended => Ok(status.into_http()),
-                answer = answer => answer.map(|answer| answer.map(|body| Body::new(Watched {
-                    body: Some(body),
-                    ended,
-                    _in_use: in_use,
-                }))),
+                status = &mut ended => {
+                    access.note_refused(&status);
+                    Ok(status.into_http())
+                }
+                answer = answer => answer.map(|answer| {
+                    access.note_answer(answer.headers());
+                    answer.map(|body| Body::new(Watched {
+                        body: Some(body),
+                        ended,
+                        access,
+                        _in_use: in_use,
+                    }))
+                }),
             }
         })
     }
@@ -103,6 +114,7 @@ struct Watched {
     /// Taken once the answer has ended.
     body: Option<Body>,
     ended: Ended,
+    access: Arc<Access>,
     _in_use: Option<InUse>,
 }
 
@@ -119,15 +131,22 @@ impl HttpBody for Watched {
             && let Poll::Ready(status) = self.ended.as_mut().poll(context)
         {
             self.body = None;
+            self.access.note_refused(&status);
             let mut trailers = HeaderMap::new();
             return Poll::Ready(Some(
                 status.add_header(&mut trailers).map(|()| Frame::trailers(trailers)),
             ));
         }
-        match self.body.as_mut() {
-            Some(body) => Pin::new(body).poll_frame(context),
-            None => Poll::Ready(None),
+        let frame = match self.body.as_mut() {
+            Some(body) => ready!(Pin::new(body).poll_frame(context)),
+            None => None,
+        };
+        if let Some(Ok(frame)) = &frame
+            && let Some(trailers) = frame.trailers_ref()
+        {
+            self.access.note_answer(trailers);
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -20,7 +20,7 @@ pub use tls::TlsError;
 pub use token::{NewToken, NoRandomness, NoTokenId, TokenHash, TokenId};
 
 pub(crate) use accept::{Incoming, Listening, listen};
-pub(crate) use book::{Access, Caller, OtherToken, caller};
+pub(crate) use book::{Access, Caller, OtherToken, Refused, caller};
 pub(crate) use config::seconds;
 pub(crate) use layer::AccessLayer;
 pub(crate) use tls::acceptor;

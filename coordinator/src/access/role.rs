@@ -112,6 +112,8 @@ const TABLE: &[(&str, &[(&str, Needs)])] = &[
             ("GetStatus", WATCHERS),
             ("WatchStatus", WATCHERS),
             ("ListMatches", WATCHERS),
+            ("GetMatch", WATCHERS),
+            ("Diagnose", WATCHERS),
             ("ListActors", WATCHERS),
         ],
     ),
@@ -223,7 +225,15 @@ mod tests {
             let needs = needs(&path).unwrap();
             assert!(needs.allows(Role::Admin), "{path}");
             let method = path.rsplit('/').next().unwrap();
-            let reads = ["Get", "List", "Watch", "Download", "Check", "ServerReflection"];
+            let reads = [
+                "Get",
+                "List",
+                "Watch",
+                "Download",
+                "Check",
+                "ServerReflection",
+                "Diagnose",
+            ];
             let changes = method == "GetWork" || !reads.iter().any(|prefix| method.starts_with(prefix));
             assert!(!(changes && needs.allows(Role::Viewer)), "{path}");
         }

@@ -8,7 +8,7 @@ use tengen_records::ModelId;
 use super::owner::{Now, Outbox};
 use super::request::{Fenced, LearnerTask, PublishRefused};
 use super::state::{State, control_model};
-use super::status::LearnerLive;
+use super::status::{LearnerLive, clock_offset_ms};
 use crate::messages;
 use crate::store::gates::{GateRow, GateState, StoredOpening};
 use crate::store::models::{ModelRow, ModelState};
@@ -16,15 +16,10 @@ use crate::store::{StoreError, gates, models};
 
 impl State {
     /// Gives the learner's place to a new learner.
-    pub(super) fn register_learner(&mut self, device: String, step: u64, now: Now) -> u64 {
+    pub(super) fn register_learner(&mut self, status: v1::LearnerStatus, now: Now) -> u64 {
         self.progress_mut().fence += 1;
         let fence = self.progress().fence;
-        tracing::info!(fence, %device, step, "learner registered");
-        let status = v1::LearnerStatus {
-            step,
-            device,
-            ..v1::LearnerStatus::default()
-        };
+        tracing::info!(fence, device = status.device, step = status.step, "learner registered");
         self.live_learner = Some(LearnerLive {
             heard_ms: now.ms,
             status,
@@ -40,9 +35,13 @@ impl State {
         now: Now,
     ) -> Result<LearnerTask, Fenced> {
         self.check_fence(fence)?;
+        let clock_offset_ms = clock_offset_ms(status.clock_unix_ms, now);
         self.live_learner = Some(LearnerLive {
             heard_ms: now.ms,
-            status,
+            status: v1::LearnerStatus {
+                clock_offset_ms,
+                ..status
+            },
         });
         let due = self.control.due();
         Ok(LearnerTask {

@@ -71,7 +71,7 @@ impl State {
         out: &mut Outbox,
     ) -> Result<(), StoreError> {
         self.progress_mut().self_play_games += 1;
-        self.rate.note(now.ms);
+        self.rate.note(now.ms, positions);
         if let Some(path) = game.checked.opening_path {
             *self.opening_paths.entry(path).or_default() += 1;
         }
@@ -101,6 +101,7 @@ impl State {
         out: &mut Outbox,
     ) -> Result<(), StoreError> {
         self.progress_mut().match_games += 1;
+        self.match_rate.note(now.ms, 0);
         let MatchPlace { gate, pair, leg, score } = place;
         let lease = control_id(game.id.lease);
         let effects = self.control.step(

@@ -4,7 +4,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Instant;
 
+use metrics::histogram;
 use rusqlite::{Connection, TransactionBehavior};
 use tengen_control::{LeaseRules, RulesError};
 use tengen_proto::v1;
@@ -20,6 +22,7 @@ use crate::facts::RunFacts;
 use crate::failpoint::{Failpoint, Failpoints};
 use crate::feed::Feed;
 use crate::files::ModelFiles;
+use crate::metrics::COMMIT_DURATION;
 use crate::store::StoreError;
 use crate::store::checkpoint::{Checkpointer, fold_all};
 use crate::window::{CommittedGame, RunWindow};
@@ -126,7 +129,9 @@ impl Owner {
         let champion = watch::Sender::new(Arc::new(state.champion_message(&connection)?));
         let retainer = Retainer::new(retention, ModelFiles::new(data), window.clone());
         retainer.finish_removals(&connection)?;
-        let status = watch::Sender::new(Arc::new(state.status(&window.standing(), &disk, uptime.ms())));
+        let (standing, now) = (window.standing(), Now::of(uptime));
+        state.look_at_window(&connection, &standing, now)?;
+        let status = watch::Sender::new(Arc::new(state.status(&standing, &disk, now)));
         let checkpointer = Checkpointer::start(data, &mut connection)?;
         Ok(Owner {
             connection,
@@ -200,11 +205,7 @@ impl Owner {
                 if let Some(champion) = outbox.new_champion {
                     self.champion.send_replace(Arc::new(champion));
                 }
-                self.status.send_replace(Arc::new(self.state.status(
-                    &self.window.standing(),
-                    &self.disk,
-                    self.uptime.ms(),
-                )));
+                self.show();
                 self.retainer.remove_files(&outbox.stale_files);
                 outbox.replies.into_iter().for_each(|reply| reply());
                 Ok(())
@@ -223,11 +224,19 @@ impl Owner {
         }
     }
 
+    /// Tells how the run stands now.
+    fn show(&mut self) {
+        let (standing, now) = (self.window.standing(), Now::of(self.uptime));
+        if let Err(error) = self.state.look_at_window(&self.connection, &standing, now) {
+            tracing::warn!(%error, "the age of the window could not be looked up");
+        }
+        let status = self.state.status(&standing, &self.disk, now);
+        self.status.send_replace(Arc::new(status));
+    }
+
     fn commit(&mut self, batch: Vec<Request>) -> Result<Outbox, StoreError> {
-        let now = Now {
-            ms: self.uptime.ms(),
-            unix_ms: unix_ms(),
-        };
+        let begun = Instant::now();
+        let now = Now::of(self.uptime);
         let mut outbox = Outbox::default();
         let transaction = self
             .connection
@@ -240,6 +249,7 @@ impl Owner {
         let capacity = self.state.progress().window_capacity;
         outbox.stale_files = self.retainer.step(&transaction, capacity, now)?;
         transaction.commit()?;
+        histogram!(COMMIT_DURATION).record(begun.elapsed());
         // The batch is durable: what goes wrong here must not take it back.
         if let Err(error) = self.checkpointer.after_commit(&self.connection) {
             tracing::warn!(%error, "the write-ahead log could not be shortened");
@@ -255,4 +265,13 @@ pub(super) struct Now {
     pub(super) ms: u64,
     /// For rows.
     pub(super) unix_ms: i64,
+}
+
+impl Now {
+    fn of(uptime: Uptime) -> Now {
+        Now {
+            ms: uptime.ms(),
+            unix_ms: unix_ms(),
+        }
+    }
 }

@@ -118,11 +118,8 @@ pub(crate) enum PublishRefused {
 /// What an actor tells.
 #[derive(Debug)]
 pub(crate) struct ActorReport {
-    pub(crate) actor: String,
-    pub(crate) evaluations_per_second: f32,
-    pub(crate) games: u64,
-    pub(crate) queue: u32,
-    pub(crate) provider: String,
+    /// What it says of itself, checked; without the leases.
+    pub(crate) told: v1::ReportActorRequest,
     pub(crate) mentioned: Vec<LeaseId>,
     pub(crate) returned: Vec<LeaseId>,
 }
@@ -195,8 +192,8 @@ pub(crate) enum Request {
     },
     /// Give the learner's place to a new learner; the reply is its fencing token.
     RegisterLearner {
-        device: String,
-        step: u64,
+        /// What is known of it so far.
+        status: Box<v1::LearnerStatus>,
         reply: oneshot::Sender<u64>,
     },
     /// Take the learner's report.

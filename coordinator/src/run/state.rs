@@ -9,10 +9,11 @@ use tengen_control::{
 };
 use tengen_records::{LeaseId, ModelId};
 use tengen_selfplay::Plan;
+use tengen_service::usage::UsageMeter;
 
 use super::owner::{Now, Outbox, OwnerError};
 use super::request::Request;
-use super::status::{ActorLive, LearnerLive, Rate};
+use super::status::{ActorLive, LearnerLive, Rate, WindowAge};
 use crate::facts::RunFacts;
 use crate::store::actors::{self, ActorRow};
 use crate::store::audits::{self, AuditCount};
@@ -20,6 +21,7 @@ use crate::store::gates::{self, StoredOpening};
 use crate::store::leases::{self, LeaseRow, LeaseState};
 use crate::store::progress::{self, Progress};
 use crate::store::{StoreError, games, models};
+use crate::window::WindowStanding;
 
 /// Everything the owner knows. What is not in the database (`live` things) survives a reload.
 pub(super) struct State {
@@ -40,6 +42,9 @@ pub(super) struct State {
     pub(super) live_actors: BTreeMap<String, ActorLive>,
     pub(super) live_learner: Option<LearnerLive>,
     pub(super) rate: Rate,
+    pub(super) match_rate: Rate,
+    pub(super) window_age: WindowAge,
+    pub(super) usage: Arc<UsageMeter>,
     pub(super) draining: bool,
 }
 
@@ -97,6 +102,9 @@ impl State {
             live_actors: BTreeMap::new(),
             live_learner: None,
             rate: Rate::default(),
+            match_rate: Rate::default(),
+            window_age: WindowAge::default(),
+            usage: Arc::new(UsageMeter::start()),
             draining: false,
         })
     }
@@ -107,6 +115,8 @@ impl State {
         self.live_actors = old.live_actors;
         self.live_learner = old.live_learner;
         self.rate = old.rate;
+        self.match_rate = old.match_rate;
+        self.usage = old.usage;
         self.draining = old.draining;
     }
 
@@ -164,8 +174,8 @@ impl State {
                 let answer = self.report(connection, *report, now, out)?;
                 out.reply(reply, answer);
             }
-            Request::RegisterLearner { device, step, reply } => {
-                let answer = self.register_learner(device, step, now);
+            Request::RegisterLearner { status, reply } => {
+                let answer = self.register_learner(*status, now);
                 out.reply(reply, answer);
             }
             Request::ReportLearner { fence, status, reply } => {
@@ -187,6 +197,20 @@ impl State {
             }
             Request::Tick | Request::Stop => {}
             Request::Drain => self.draining = true,
+        }
+        Ok(())
+    }
+
+    /// Looks up how old the window is, now and then.
+    pub(super) fn look_at_window(
+        &mut self,
+        connection: &Connection,
+        window: &WindowStanding,
+        now: Now,
+    ) -> Result<(), StoreError> {
+        if self.window_age.is_stale(now.ms) {
+            let oldest = games::window_oldest_ms(connection, window.fill.games as u64)?;
+            self.window_age = WindowAge::found(now.ms, oldest.unwrap_or(0));
         }
         Ok(())
     }

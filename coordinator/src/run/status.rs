@@ -1,31 +1,52 @@
 //! The status as people watch it, put together from memory alone.
 
-use std::collections::VecDeque;
+mod rates;
 
-use tengen_control::Gate;
+use std::collections::HashMap;
+
+use tengen_control::{ActorId, Gate};
 use tengen_proto::v1;
+use tengen_replay::StepLimit;
 
-use super::state::State;
+use super::owner::Now;
+use super::request::ActorReport;
+use super::state::{State, actor_key};
 use crate::disk::Gauge;
 use crate::messages;
 use crate::store::gates::GateState;
 use crate::window::WindowStanding;
 
-/// An actor or learner not heard for this long is shown as gone, milliseconds.
+pub(super) use rates::{PerMinute, Rate};
+
+/// An actor or learner not heard for this long is shown as silent, milliseconds.
 const SILENT_MS: u64 = 15_000;
-/// Over how long rates are taken, milliseconds.
-const RATE_MS: u64 = 60_000;
-/// Rates are counted in slots of this length, milliseconds.
-const SLOT_MS: u64 = 1_000;
+/// An actor not heard for this long is not shown any more, milliseconds.
+const FORGOTTEN_MS: u64 = 3_600_000;
+/// How often the age of the window is looked up, milliseconds.
+const WINDOW_AGE_MS: u64 = 5_000;
 
 /// What an actor told last.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ActorLive {
     pub(super) heard_ms: u64,
+    /// Where it computes; before its first report, what it registered with.
     pub(super) provider: String,
-    pub(super) evaluations_per_second: f32,
-    pub(super) games: u64,
-    pub(super) queue: u32,
+    /// Its last report; empty before the first.
+    pub(super) told: v1::ReportActorRequest,
+    /// Its clock minus ours when it reported last.
+    pub(super) clock_offset_ms: i64,
+}
+
+impl ActorLive {
+    /// What follows from a report.
+    pub(super) fn of(report: ActorReport, now: Now) -> ActorLive {
+        ActorLive {
+            heard_ms: now.ms,
+            provider: report.told.provider.clone(),
+            clock_offset_ms: clock_offset_ms(report.told.clock_unix_ms, now),
+            told: report.told,
+        }
+    }
 }
 
 /// What the learner told last.
@@ -35,57 +56,55 @@ pub(super) struct LearnerLive {
     pub(super) status: v1::LearnerStatus,
 }
 
-/// Games stored in the last minute, by second.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Rate {
-    slots: VecDeque<(u64, u32)>,
+/// When the window's oldest game was stored, and when that was looked up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct WindowAge {
+    looked_ms: Option<u64>,
+    oldest_unix_ms: i64,
 }
 
-impl Rate {
-    /// Notes a game.
-    pub(super) fn note(&mut self, now_ms: u64) {
-        let slot = now_ms / SLOT_MS;
-        match self.slots.back_mut() {
-            Some((last, games)) if *last == slot => *games += 1,
-            _ => self.slots.push_back((slot, 1)),
-        }
-        self.forget(now_ms);
+impl WindowAge {
+    /// Whether to look it up again.
+    pub(super) fn is_stale(&self, now_ms: u64) -> bool {
+        self.looked_ms.is_none_or(|looked| now_ms - looked >= WINDOW_AGE_MS)
     }
 
-    /// Games per minute: over the last minute, or over the time since the process began when that is shorter.
-    fn per_minute(&mut self, now_ms: u64) -> f32 {
-        self.forget(now_ms);
-        let games: u32 = self.slots.iter().map(|slot| slot.1).sum();
-        let over_ms = now_ms.clamp(SLOT_MS, RATE_MS);
-        games as f32 * 60_000.0 / over_ms as f32
-    }
-
-    fn forget(&mut self, now_ms: u64) {
-        let oldest = now_ms.saturating_sub(RATE_MS) / SLOT_MS;
-        while self.slots.front().is_some_and(|slot| slot.0 < oldest) {
-            self.slots.pop_front();
+    /// What was found.
+    pub(super) fn found(now_ms: u64, oldest_unix_ms: i64) -> WindowAge {
+        WindowAge {
+            looked_ms: Some(now_ms),
+            oldest_unix_ms,
         }
+    }
+}
+
+/// Somebody's clock minus ours; 0 when they do not say.
+pub(super) fn clock_offset_ms(theirs: i64, now: Now) -> i64 {
+    if theirs == 0 {
+        0
+    } else {
+        theirs.saturating_sub(now.unix_ms)
     }
 }
 
 impl State {
     /// The whole status.
-    pub(super) fn status(&mut self, window: &WindowStanding, disk: &Gauge, now_ms: u64) -> v1::RunStatus {
+    pub(super) fn status(&mut self, window: &WindowStanding, disk: &Gauge, now: Now) -> v1::RunStatus {
         let disk = disk.status();
-        let games_per_minute = self.rate.per_minute(now_ms);
+        let self_play = self.rate.per_minute(now.ms);
+        let matches = self.match_rate.per_minute(now.ms);
         let row = self.control.row();
-        let learner = self.live_learner.as_ref().map(|live| v1::LearnerStatus {
-            alive: now_ms.saturating_sub(live.heard_ms) < SILENT_MS,
-            ..live.status.clone()
-        });
-        let actors = self.actor_statuses(now_ms);
+        let learner = self.learner_status(now.ms);
+        let actors = self.actor_statuses(now.ms);
         let audits = self.audit_totals();
-        v1::RunStatus {
+        let status = v1::RunStatus {
             run_id: self.facts.id.to_string(),
             game: self.facts.game.spec().id.clone(),
             build: tengen_service::BUILD.to_owned(),
             created_unix_ms: self.facts.created_ms,
-            uptime_ms: now_ms,
+            uptime_ms: now.ms,
+            clock_unix_ms: now.unix_ms,
+            settings_revision: self.facts.settings_revision,
             iteration: self.control.iteration(),
             iteration_games: self.control.iteration_games(),
             iteration_games_target: row.games,
@@ -95,15 +114,12 @@ impl State {
             gate: self
                 .control
                 .gate()
-                .map(|gate| gate_in_progress(gate, self.gate_opened_ms)),
+                .map(|gate| gate_in_progress(gate, self.gate_opened_ms, matches)),
             gates_decided: self.gates_decided,
+            gate_pairs_wanted: self.facts.gate_pairs_wanted(),
             games: self.progress().self_play_games,
             match_games: self.progress().match_games,
             positions: self.control.positions(),
-            window_positions: window.fill.positions,
-            window_capacity: window.fill.capacity,
-            window_store: window.store.to_owned(),
-            window_lag_games: window.lag_games,
             rejected: self.rejected.clone().into_iter().collect(),
             waiting: waiting(
                 &actors,
@@ -112,20 +128,67 @@ impl State {
                 window,
                 &disk.refusing,
             ),
-            learner,
-            games_per_minute,
-            evaluations_per_second: actors.iter().map(|actor| actor.evaluations_per_second).sum(),
+            games_per_minute: self_play.games,
+            positions_per_minute: self_play.positions,
+            match_games_per_minute: matches.games,
+            evaluations_per_second: alive(&actors).map(|actor| actor.evaluations_per_second).sum(),
             actors,
             opening_paths: self.opening_paths.clone().into_iter().collect(),
             candidates_waiting: u32::from(self.control.waiting().is_some()),
+            candidate_due_iteration: self.control.due().map_or(0, |due| due.iteration),
             // The process tells it, not the run.
             access: String::new(),
             disk: Some(disk),
-            damaged_games: window.damaged_games,
             audited: audits.audited,
             audit_failed: audits.failed,
             audit_missed: audits.missed,
             audit: self.facts.audit.clone(),
+            usage: Some(self.usage.usage()),
+            ..v1::RunStatus::default()
+        };
+        self.with_window(self.with_learner(status, learner), window)
+    }
+
+    /// Adds how the window stands.
+    fn with_window(&self, status: v1::RunStatus, window: &WindowStanding) -> v1::RunStatus {
+        let rate = f64::from(status.positions_per_minute);
+        v1::RunStatus {
+            window_positions: window.fill.positions,
+            window_capacity: window.fill.capacity,
+            window_games: window.fill.games as u64,
+            window_store: window.store.to_owned(),
+            window_lag_games: window.lag_games,
+            window_trouble: window.trouble.clone(),
+            window_oldest_unix_ms: self.window_age.oldest_unix_ms,
+            window_turnover_minutes: (rate > 0.0).then(|| window.fill.capacity as f64 / rate),
+            damaged_games: window.damaged_games,
+            ..status
+        }
+    }
+
+    /// Adds what the learner told, and who of it and self-play is ahead.
+    fn with_learner(&self, status: v1::RunStatus, learner: Option<v1::LearnerStatus>) -> v1::RunStatus {
+        let section = &self.facts.config.learner;
+        v1::RunStatus {
+            samples_per_position: learner
+                .as_ref()
+                .map_or(0.0, |learner| self.samples_per_position(learner)),
+            samples_per_position_max: section.samples_per_position,
+            steps_behind: self.steps_behind().unwrap_or(0),
+            steps_behind_max: section.steps_behind_max,
+            window_min_positions: section.window_min_positions,
+            learner,
+            ..status
+        }
+    }
+
+    /// How often the positions since the present numbers hold were trained on, on average.
+    fn samples_per_position(&self, learner: &v1::LearnerStatus) -> f64 {
+        let positions = self.control.positions().saturating_sub(learner.limit_from_positions);
+        let steps = learner.step.saturating_sub(learner.limit_from_step);
+        match positions {
+            0 => 0.0,
+            positions => steps as f64 * f64::from(self.facts.config.learner.batch) / positions as f64,
         }
     }
 
@@ -137,31 +200,81 @@ impl State {
             .filter(|behind| limit > 0 && behind * 10 >= limit * 9)
     }
 
+    /// Steps that the stored positions allow and the learner has not done; `None` while no learner is known. Counted from
+    /// what is stored here, not from what the learner last said: a silent one must not be outrun.
+    pub(super) fn steps_behind(&self) -> Option<u64> {
+        let learner = &self.facts.config.learner;
+        let status = &self.live_learner.as_ref()?.status;
+        let limit = StepLimit {
+            from_step: status.limit_from_step,
+            from_positions: status.limit_from_positions,
+            ..StepLimit::new(learner.batch, learner.samples_per_position)
+        };
+        Some(limit.steps(self.control.positions()).saturating_sub(status.step))
+    }
+
+    fn learner_status(&self, now_ms: u64) -> Option<v1::LearnerStatus> {
+        let live = self.live_learner.as_ref()?;
+        let silent_ms = now_ms.saturating_sub(live.heard_ms);
+        Some(v1::LearnerStatus {
+            alive: silent_ms < SILENT_MS,
+            silent_ms,
+            ..live.status.clone()
+        })
+    }
+
     fn actor_statuses(&self, now_ms: u64) -> Vec<v1::ActorStatus> {
+        let mut leases: HashMap<ActorId, u32> = HashMap::new();
+        for lease in self.control.leases() {
+            *leases.entry(lease.actor).or_default() += 1;
+        }
         let seen = self
             .live_actors
             .iter()
-            .filter(|(_, live)| now_ms.saturating_sub(live.heard_ms) < SILENT_MS);
-        seen.map(|(name, live)| {
-            let row = self.actors.get(name);
-            v1::ActorStatus {
-                actor_id: name.clone(),
-                host: row.map(|row| row.host.clone()).unwrap_or_default(),
-                provider: live.provider.clone(),
-                evaluations_per_second: live.evaluations_per_second,
-                games: live.games,
-                silent_ms: now_ms.saturating_sub(live.heard_ms),
-                strikes: row.map_or(0, |row| row.strikes),
-                queue: live.queue,
-                build: row.map(|row| row.build.clone()).unwrap_or_default(),
-            }
+            .filter(|(_, live)| now_ms.saturating_sub(live.heard_ms) < FORGOTTEN_MS);
+        seen.map(|(name, live)| v1::ActorStatus {
+            leases: leases.get(&actor_key(name)).copied().unwrap_or(0),
+            ..self.actor_status(name, live, now_ms)
         })
         .collect()
     }
+
+    fn actor_status(&self, name: &str, live: &ActorLive, now_ms: u64) -> v1::ActorStatus {
+        let row = self.actors.get(name);
+        let told = &live.told;
+        let silent_ms = now_ms.saturating_sub(live.heard_ms);
+        v1::ActorStatus {
+            actor_id: name.to_owned(),
+            host: row.map(|row| row.host.clone()).unwrap_or_default(),
+            provider: live.provider.clone(),
+            evaluations_per_second: told.evaluations_per_second,
+            games: told.games,
+            silent_ms,
+            strikes: row.map_or(0, |row| row.strikes),
+            queue: told.queue,
+            build: row.map(|row| row.build.clone()).unwrap_or_default(),
+            device: told.device.clone(),
+            precision: told.precision.clone(),
+            games_per_minute: told.games_per_minute,
+            spool_bytes: told.spool_bytes,
+            model_id: told.model_id.clone(),
+            clock_offset_ms: live.clock_offset_ms,
+            waiting: told.waiting.clone(),
+            usage: told.usage,
+            alive: silent_ms < SILENT_MS && !told.gives_up,
+            gave_up: told.gives_up,
+            leases: 0,
+        }
+    }
 }
 
-fn gate_in_progress(gate: &Gate, opened_ms: i64) -> v1::Gate {
-    messages::gate(&messages::GateView {
+/// The actors that were heard lately.
+fn alive(actors: &[v1::ActorStatus]) -> impl Iterator<Item = &v1::ActorStatus> {
+    actors.iter().filter(|actor| actor.alive)
+}
+
+fn gate_in_progress(gate: &Gate, opened_ms: i64, matches: PerMinute) -> v1::Gate {
+    let message = messages::gate(&messages::GateView {
         id: gate.id().0,
         candidate: gate.candidate().model.0,
         champion: gate.champion().0,
@@ -173,7 +286,12 @@ fn gate_in_progress(gate: &Gate, opened_ms: i64) -> v1::Gate {
         reason: String::new(),
         opened_ms,
         decided_ms: None,
-    })
+    });
+    let games_left = message.pairs_target.saturating_sub(message.pairs) * 2;
+    v1::Gate {
+        seconds_left_max: (matches.games > 0.0).then(|| f64::from(games_left) * 60.0 / f64::from(matches.games)),
+        ..message
+    }
 }
 
 /// Who waits for whom, in a sentence; empty when nobody does.
@@ -188,7 +306,7 @@ fn waiting(
     if !refusing.is_empty() {
         sentences.push(refusing.to_owned());
     }
-    if actors.is_empty() {
+    if alive(actors).next().is_none() {
         sentences.push("no actor is connected".to_owned());
     }
     match learner {
@@ -211,22 +329,4 @@ fn waiting(
         ));
     }
     sentences.join("; ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_rate_forgets_what_is_older_than_a_minute() {
-        let mut rate = Rate::default();
-        for second in 0..120 {
-            rate.note(second * 1_000);
-        }
-        assert!((rate.per_minute(119_500) - 61.0).abs() <= 1.0);
-        assert_eq!(rate.per_minute(500_000), 0.0);
-        rate = Rate::default();
-        rate.note(100);
-        assert_eq!(rate.per_minute(30_000), 2.0);
-    }
 }

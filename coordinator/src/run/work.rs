@@ -6,7 +6,6 @@ use rusqlite::Connection;
 use tengen_control::{Effect, Event, GateId, Lease, Leg, Work};
 use tengen_games::Action;
 use tengen_records::{Kind, LeaseId, ModelId};
-use tengen_replay::StepLimit;
 use tengen_selfplay::{MatchGame, Order, Plan};
 
 use super::owner::{Now, Outbox};
@@ -137,19 +136,6 @@ impl State {
         ((positions / positions_per_game) as u32).max(1)
     }
 
-    /// Steps that the stored positions allow and the learner has not done; `None` while no learner is known. Counted from
-    /// what is stored here, not from what the learner last said: a silent one must not be outrun.
-    pub(super) fn steps_behind(&self) -> Option<u64> {
-        let learner = &self.facts.config.learner;
-        let status = &self.live_learner.as_ref()?.status;
-        let limit = StepLimit {
-            from_step: status.limit_from_step,
-            from_positions: status.limit_from_positions,
-            ..StepLimit::new(learner.batch, learner.samples_per_position)
-        };
-        Some(limit.steps(self.control.positions()).saturating_sub(status.step))
-    }
-
     /// The work order of a lease.
     fn order(&self, lease: &Lease) -> (Order, Option<GateId>) {
         let facts = &self.facts;
@@ -221,10 +207,10 @@ impl State {
         now: Now,
         out: &mut Outbox,
     ) -> Result<Result<LeaseWishes, ActorRefused>, StoreError> {
-        if let Err(refused) = self.serves(&report.actor) {
+        if let Err(refused) = self.serves(&report.told.actor_id) {
             return Ok(Err(refused));
         }
-        let key = actor_key(&report.actor);
+        let key = actor_key(&report.told.actor_id);
         for &lease in &report.returned {
             if self
                 .control
@@ -245,16 +231,8 @@ impl State {
                 None => {}
             }
         }
-        self.live_actors.insert(
-            report.actor,
-            ActorLive {
-                heard_ms: now.ms,
-                provider: report.provider,
-                evaluations_per_second: report.evaluations_per_second,
-                games: report.games,
-                queue: report.queue,
-            },
-        );
+        let actor = report.told.actor_id.clone();
+        self.live_actors.insert(actor, ActorLive::of(report, now));
         let wanted_back = self.control.wanted_back(key).map(record_lease).collect();
         Ok(Ok(LeaseWishes { cancelled, wanted_back }))
     }

@@ -21,6 +21,8 @@ const NO_ROOM_WAIT_MS: u32 = 5_000;
 const LEASES_MAX: usize = 4_096;
 /// Longest text an actor may send about itself, bytes.
 const TEXT_LEN_MAX: usize = 200;
+/// Longest sentence of it that is kept, bytes.
+const SENTENCE_LEN_MAX: usize = 400;
 
 /// The service.
 #[derive(Debug)]
@@ -121,15 +123,7 @@ impl ActorService for ActorApi {
         let caller = caller(&request)?;
         let told = request.into_inner();
         self.0.archive.access.speaks_for(&caller, &told.actor_id)?;
-        let report = Box::new(ActorReport {
-            actor: told.actor_id,
-            evaluations_per_second: finite(told.evaluations_per_second),
-            games: told.games,
-            queue: told.queue,
-            provider: text("provider", told.provider)?,
-            mentioned: lease_ids("lease_ids", &told.lease_ids)?,
-            returned: lease_ids("returned_lease_ids", &told.returned_lease_ids)?,
-        });
+        let report = Box::new(report(told)?);
         let wishes = self
             .0
             .run
@@ -177,7 +171,13 @@ fn actor_id(id: String) -> Result<String, Status> {
     Ok(id)
 }
 
-fn text(field: &str, text: String) -> Result<String, Status> {
+/// A sentence that may hold what others said: too long a one is cut, not refused.
+pub(super) fn clipped(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(SENTENCE_LEN_MAX));
+    text
+}
+
+pub(super) fn text(field: &str, text: String) -> Result<String, Status> {
     if text.len() > TEXT_LEN_MAX {
         return Err(errors::bad_field(
             field,
@@ -197,6 +197,39 @@ fn lease_ids(field: &str, ids: &[Vec<u8>]) -> Result<Vec<LeaseId>, Status> {
     ids.iter()
         .map(|id| LeaseId::from_bytes(id).map_err(|error| errors::bad_field(field, error)))
         .collect()
+}
+
+/// A report whose numbers are numbers and whose texts are short.
+fn report(told: v1::ReportActorRequest) -> Result<ActorReport, Status> {
+    if !matches!(told.model_id.len(), 0 | 32) {
+        let fault = format!("{} bytes are no model's id", told.model_id.len());
+        return Err(errors::bad_field("model_id", fault));
+    }
+    Ok(ActorReport {
+        mentioned: lease_ids("lease_ids", &told.lease_ids)?,
+        returned: lease_ids("returned_lease_ids", &told.returned_lease_ids)?,
+        told: v1::ReportActorRequest {
+            evaluations_per_second: finite(told.evaluations_per_second),
+            games_per_minute: finite(told.games_per_minute),
+            provider: text("provider", told.provider)?,
+            device: text("device", told.device)?,
+            precision: text("precision", told.precision)?,
+            waiting: clipped(told.waiting),
+            usage: told.usage.map(usage),
+            lease_ids: Vec::new(),
+            returned_lease_ids: Vec::new(),
+            ..told
+        },
+    })
+}
+
+/// A usage whose numbers are numbers.
+pub(super) fn usage(told: v1::Usage) -> v1::Usage {
+    v1::Usage {
+        cpu_cores: finite(told.cpu_cores),
+        gpu_busy: told.gpu_busy.map(|busy| finite(busy).min(1.0)),
+        ..told
+    }
 }
 
 fn finite(rate: f32) -> f32 {

@@ -38,7 +38,8 @@ pub(crate) fn exhausted(reason: &str, message: impl Display, wait: Duration) -> 
 
 /// A request field that makes no sense.
 pub(crate) fn bad_field(field: &str, fault: impl Display) -> Status {
-    let details = ErrorDetails::with_bad_request_violation(field, fault.to_string());
+    let mut details = ErrorDetails::with_bad_request_violation(field, fault.to_string());
+    details.set_error_info("BAD_FIELD", DOMAIN, HashMap::new());
     Status::with_error_details(Code::InvalidArgument, format!("{field}: {fault}"), details)
 }
 
@@ -48,6 +49,12 @@ pub(crate) fn precondition(reason: &str, subject: &str, message: impl Display) -
     let mut details = ErrorDetails::with_precondition_failure_violation(reason, subject, message.clone());
     details.set_error_info(reason, DOMAIN, HashMap::new());
     Status::with_error_details(Code::FailedPrecondition, message, details)
+}
+
+/// The stable reason of a refusal; for one that has none, such as the transport's own, the name of its code.
+pub(crate) fn reason(status: &Status) -> String {
+    let info = status.get_details_error_info();
+    info.map_or_else(|| format!("{:?}", status.code()), |info| info.reason)
 }
 
 /// Our own fault; the log has the whole story.

@@ -2,11 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
+use metrics::histogram;
 use tengen_control::{GameScore, GateId, Leg};
 use tengen_records::{Expected, LeaseId, ReasonCode, Record, Rejection, Work, decode};
 
 use crate::facts::RunFacts;
+use crate::metrics::RECORD_CHECK_DURATION;
 use crate::run::request::{MatchPlace, SubmittedGame};
 use crate::store::{Readers, StoreError, leases};
 
@@ -80,7 +83,10 @@ impl LeaseBook {
 
     /// Examines a record. Blocks, and keeps a core busy.
     pub(crate) fn examine(&self, actor: String, record: Vec<u8>) -> Result<SubmittedGame, (Fault, Vec<u8>)> {
-        match self.judge(&record) {
+        let begun = Instant::now();
+        let judged = self.judge(&record);
+        histogram!(RECORD_CHECK_DURATION).record(begun.elapsed());
+        match judged {
             Ok((decoded, checked, match_game)) => Ok(SubmittedGame {
                 id: decoded.id,
                 kind: decoded.kind,

@@ -4,12 +4,10 @@ use tengen_proto::v1;
 use tengen_proto::v1::learner_service_server::LearnerService;
 use tonic::{Request, Response, Status};
 
-use super::{Shared, errors};
+use super::Shared;
+use super::actor::{clipped, text, usage};
 use crate::run::request::{self, LearnerTask};
 use crate::window::RunWindow;
-
-/// Longest device name, bytes.
-const DEVICE_LEN_MAX: usize = 200;
 
 /// The service.
 #[derive(Debug)]
@@ -21,17 +19,23 @@ impl LearnerService for LearnerApi {
         &self,
         request: Request<v1::RegisterLearnerRequest>,
     ) -> Result<Response<v1::RegisterLearnerResponse>, Status> {
-        let v1::RegisterLearnerRequest { device, step, .. } = request.into_inner();
-        if device.len() > DEVICE_LEN_MAX {
-            return Err(errors::bad_field(
-                "device",
-                format!("{} bytes are too many", device.len()),
-            ));
-        }
+        let v1::RegisterLearnerRequest {
+            build,
+            device,
+            step,
+            host,
+        } = request.into_inner();
+        let status = Box::new(v1::LearnerStatus {
+            step,
+            device: text("device", device)?,
+            build: text("build", build)?,
+            host: text("host", host)?,
+            ..v1::LearnerStatus::default()
+        });
         let fence = self
             .0
             .run
-            .ask(|reply| request::Request::RegisterLearner { device, step, reply })
+            .ask(|reply| request::Request::RegisterLearner { status, reply })
             .await?;
         let facts = self.0.run.facts();
         Ok(Response::new(v1::RegisterLearnerResponse {
@@ -54,7 +58,7 @@ impl LearnerService for LearnerApi {
         request: Request<v1::ReportLearnerRequest>,
     ) -> Result<Response<v1::ReportLearnerResponse>, Status> {
         let v1::ReportLearnerRequest { fence, status } = request.into_inner();
-        let status = status.unwrap_or_default();
+        let status = checked(status.unwrap_or_default())?;
         let task = self
             .0
             .run
@@ -73,4 +77,17 @@ impl LearnerService for LearnerApi {
             published_iteration,
         }))
     }
+}
+
+/// A status whose texts are short and whose usage is of numbers.
+fn checked(status: v1::LearnerStatus) -> Result<v1::LearnerStatus, Status> {
+    Ok(v1::LearnerStatus {
+        device: text("status.device", status.device)?,
+        device_wanted: text("status.device_wanted", status.device_wanted)?,
+        activity: clipped(status.activity),
+        host: text("status.host", status.host)?,
+        build: text("status.build", status.build)?,
+        usage: status.usage.map(usage),
+        ..status
+    })
 }

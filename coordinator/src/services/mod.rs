@@ -10,6 +10,7 @@ mod publish;
 mod replay;
 mod run;
 mod submit;
+mod watch;
 
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ use crate::files::ModelFiles;
 use crate::run::Handle;
 use crate::store::Readers;
 use examine::LeaseBook;
+pub(crate) use run::status_now;
 
 /// Record checks that run at once beyond the number of cores.
 const CHECKS_SPARE: usize = 2;
@@ -70,6 +72,7 @@ impl Shared {
             status: run.status(),
             champion: run.champion(),
             access,
+            is_at_rest: false,
             stop,
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,18 +1,23 @@
 //! `RunService`: the run as people watch it.
 
+use std::fmt;
 use std::time::Duration;
 
 use tengen_proto::v1;
 use tengen_proto::v1::run_service_server::RunService;
+use tengen_records::ModelId;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
 
+use super::watch::{self, Cursor};
 use super::{errors, page_size, page_start};
 use crate::archive::Archive;
+use crate::clock::unix_ms;
+use crate::diagnose::{Cause, Snapshot, diagnose};
 use crate::messages;
 use crate::store::gates::{self, GateState};
-use crate::store::{StoreError, actors};
+use crate::store::{StoreError, actors, tokens};
 
 /// Shortest and longest distance between two messages of a watch, milliseconds.
 const INTERVAL_MS: std::ops::RangeInclusive<u32> = 100..=60_000;
@@ -35,16 +40,18 @@ impl RunService for RunApi {
         &self,
         request: Request<v1::WatchStatusRequest>,
     ) -> Result<Response<Self::WatchStatusStream>, Status> {
-        let interval_ms = match request.into_inner().interval_ms {
+        let v1::WatchStatusRequest {
+            interval_ms,
+            resume_token,
+        } = request.into_inner();
+        let seen = Cursor::read(&resume_token)?;
+        let interval_ms = match interval_ms {
             0 => INTERVAL_DEFAULT_MS,
             asked => asked.clamp(*INTERVAL_MS.start(), *INTERVAL_MS.end()),
         };
         let (statuses, stream) = mpsc::channel(1);
-        tokio::spawn(watch_status(
-            self.0.clone(),
-            Duration::from_millis(interval_ms.into()),
-            statuses,
-        ));
+        let interval = Duration::from_millis(interval_ms.into());
+        tokio::spawn(watch::watch(self.0.clone(), interval, seen, statuses));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
@@ -70,6 +77,30 @@ impl RunService for RunApi {
             .map(|gate| gate.gate_id.to_string())
             .unwrap_or_default();
         Ok(Response::new(v1::ListMatchesResponse { gates, next_page_token }))
+    }
+
+    async fn get_match(&self, request: Request<v1::GetMatchRequest>) -> Result<Response<v1::MatchEvidence>, Status> {
+        let which = Which::parse(request.into_inner())?;
+        let missing = errors::refusal(Code::NotFound, "NO_SUCH_MATCH", format!("there is no gate {which}"));
+        let found = self.0.read(move |connection| which.read(connection)).await?;
+        Ok(Response::new(found.ok_or(missing)?))
+    }
+
+    async fn diagnose(&self, _: Request<v1::DiagnoseRequest>) -> Result<Response<v1::Diagnosis>, Status> {
+        let (actors, tokens) = self
+            .0
+            .read(|connection| Ok((actors::all(connection)?, tokens::all(connection)?)))
+            .await?;
+        let snapshot = Snapshot {
+            status: status_now(&self.0),
+            refused: self.0.access.refused().into_iter().collect(),
+            actors,
+            tokens,
+            is_at_rest: self.0.is_at_rest,
+            now_ms: unix_ms(),
+        };
+        let findings = diagnose(&snapshot).iter().map(Cause::finding).collect();
+        Ok(Response::new(v1::Diagnosis { findings }))
     }
 
     async fn list_actors(
@@ -98,29 +129,63 @@ impl RunService for RunApi {
 }
 
 /// The run's status, and how this process lets people in.
-fn status_now(archive: &Archive) -> v1::RunStatus {
+pub(crate) fn status_now(archive: &Archive) -> v1::RunStatus {
+    let status = archive.status.borrow().as_ref().clone();
     v1::RunStatus {
         access: archive.access.in_words().to_owned(),
-        ..archive.status.borrow().as_ref().clone()
+        refused_calls: archive
+            .access
+            .refused()
+            .into_iter()
+            .map(|(reason, calls)| (reason, calls.count))
+            .collect(),
+        resume_token: Cursor::of(&status).to_string(),
+        ..status
     }
 }
 
-async fn watch_status(archive: Archive, interval: Duration, statuses: mpsc::Sender<Result<v1::RunStatus, Status>>) {
-    let mut ticks = tokio::time::interval(interval);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            _ = ticks.tick() => {
-                if statuses.send(Ok(status_now(&archive))).await.is_err() {
-                    return;
-                }
-            }
-            () = archive.stop.cancelled() => {
-                let _gone = statuses.send(Err(errors::draining())).await;
-                return;
-            }
-            () = statuses.closed() => return,
+/// Which gate is asked for.
+#[derive(Clone, Copy, Debug)]
+enum Which {
+    Number(u32),
+    Of(ModelId),
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Which::Number(gate) => write!(f, "{gate}"),
+            Which::Of(candidate) => write!(f, "of the network {candidate}"),
         }
+    }
+}
+
+impl Which {
+    fn parse(request: v1::GetMatchRequest) -> Result<Which, Status> {
+        match (request.gate_id, &request.candidate_id[..]) {
+            (0, []) => Err(errors::bad_field("gate_id", "neither a gate nor a candidate is named")),
+            (0, candidate) => {
+                let id = ModelId::from_bytes(candidate);
+                Ok(Which::Of(id.map_err(|error| errors::bad_field("candidate_id", error))?))
+            }
+            (gate, []) => Ok(Which::Number(gate)),
+            _ => Err(errors::bad_field(
+                "gate_id",
+                "the gate and its candidate are named, and one is wanted",
+            )),
+        }
+    }
+
+    fn read(self, connection: &rusqlite::Connection) -> Result<Option<v1::MatchEvidence>, StoreError> {
+        let row = match self {
+            Which::Number(gate) => gates::get(connection, gate)?,
+            Which::Of(candidate) => gates::of_candidate(connection, candidate)?,
+        };
+        row.map(|row| {
+            let log = gates::log(connection, row.id)?;
+            Ok(messages::evidence(&row, &log))
+        })
+        .transpose()
     }
 }
 
@@ -128,11 +193,11 @@ fn read_gates(connection: &rusqlite::Connection, before: u32, limit: u32) -> Res
     let rows = gates::list(connection, before, limit)?;
     rows.iter()
         .map(|row| {
-            let tally = match row.state {
-                GateState::Open => row.restore(&gates::log(connection, row.id)?).tally(),
-                GateState::Promoted | GateState::Rejected => row.tally,
+            let log = match row.state {
+                GateState::Open => gates::log(connection, row.id)?,
+                GateState::Promoted | GateState::Rejected => Vec::new(),
             };
-            Ok(messages::stored_gate(row, tally))
+            Ok(messages::stored_gate(row, messages::tally(row, &log)))
         })
         .collect()
 }

@@ -353,3 +353,13 @@ pub fn positions_up_to(connection: &Connection, sequence: u64) -> Result<Option<
     let sql = "SELECT positions_total FROM games WHERE sequence = ?1 AND kind = 'self-play'";
     Ok(connection.query_row(sql, [sequence], |row| row.get(0)).optional()?)
 }
+/// When the oldest of the newest `games` games of the window was stored; `None` when there are not so many.
+pub fn window_oldest_ms(connection: &Connection, games: u64) -> Result<Option<i64>, StoreError> {
+    let Some(newer) = games.checked_sub(1) else {
+        return Ok(None);
+    };
+    let sql = "SELECT stored_ms FROM games WHERE kind = 'self-play' AND purged_ms IS NULL \
+               ORDER BY sequence DESC LIMIT 1 OFFSET ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_row([newer], |row| row.get(0)).optional()?)
+}

@@ -145,6 +145,38 @@ pub fn list(connection: &Connection, before: u32, limit: u32) -> Result<Vec<Gate
     rows.map(|row| parse(row?)).collect()
 }
 
+/// The gate with this number.
+pub fn get(connection: &Connection, gate: u32) -> Result<Option<GateRow>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM gates WHERE gate = ?1");
+    connection
+        .query_row(&sql, [gate], columns)
+        .optional()?
+        .map(parse)
+        .transpose()
+}
+
+/// The newest gate of a candidate.
+pub fn of_candidate(connection: &Connection, candidate: ModelId) -> Result<Option<GateRow>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM gates WHERE candidate = ?1 ORDER BY gate DESC LIMIT 1");
+    connection
+        .query_row(&sql, [candidate.0], columns)
+        .optional()?
+        .map(parse)
+        .transpose()
+}
+
+/// Of the decided gates those that were decided after the first `from` and within the first `to`, at most the newest
+/// `limit`, oldest first.
+pub fn decided_between(connection: &Connection, from: u32, to: u32, limit: u32) -> Result<Vec<GateRow>, StoreError> {
+    let first = from.max(to.saturating_sub(limit));
+    let sql = format!(
+        "SELECT {COLUMNS} FROM gates WHERE decided_ms IS NOT NULL ORDER BY decided_ms, gate LIMIT ?1 OFFSET ?2"
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let rows = statement.query_map([to.saturating_sub(first), first], columns)?;
+    rows.map(|row| parse(row?)).collect()
+}
+
 /// Appends a match game to its gate's log.
 pub fn append_log(connection: &Connection, gate: GateId, sequence: u64, entry: &LogEntry) -> Result<(), StoreError> {
     let score = match entry.score {

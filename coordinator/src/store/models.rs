@@ -151,6 +151,47 @@ pub fn promote(
     Ok(true)
 }
 
+/// A change of the champion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PromotionRow {
+    /// The generation that began.
+    pub generation: u32,
+    /// The champion from then on.
+    pub model: ModelId,
+    /// The one before.
+    pub previous: ModelId,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// When.
+    pub at_ms: i64,
+}
+
+/// The newest `limit` promotions to generations above `after` and up to `to`, ascending.
+pub fn promotions_between(
+    connection: &Connection,
+    after: u32,
+    to: u32,
+    limit: u32,
+) -> Result<Vec<PromotionRow>, StoreError> {
+    let sql = "SELECT generation, model, previous, reason, at_ms FROM promotions \
+               WHERE generation > ?1 AND generation <= ?2 ORDER BY generation DESC LIMIT ?3";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([after, to, limit])?;
+    let mut promotions = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (model, previous): (Vec<u8>, Vec<u8>) = (row.get(1)?, row.get(2)?);
+        promotions.push(PromotionRow {
+            generation: row.get(0)?,
+            model: model_id("promoted model", &model)?,
+            previous: model_id("previous champion", &previous)?,
+            reason: row.get(3)?,
+            at_ms: row.get(4)?,
+        });
+    }
+    promotions.reverse();
+    Ok(promotions)
+}
+
 /// One network with its probes.
 pub fn get(connection: &Connection, id: ModelId) -> Result<Option<ModelRow>, StoreError> {
     one(connection, "model = ?1", params![id.0])

@@ -227,3 +227,42 @@ pub fn end_iteration(
     connection.execute(sql, params![iteration, games, positions, candidate_due, now_ms])?;
     Ok(())
 }
+
+/// An iteration that ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IterationRow {
+    /// The iteration.
+    pub iteration: u32,
+    /// Its games.
+    pub games: u32,
+    /// Trainable positions stored when it ended.
+    pub positions: u64,
+    /// Whether a candidate became due.
+    pub candidate_due: bool,
+    /// When it ended.
+    pub ended_ms: i64,
+}
+
+/// The newest `limit` iterations of `from..to`, ascending.
+pub fn iterations_between(
+    connection: &Connection,
+    from: u32,
+    to: u32,
+    limit: u32,
+) -> Result<Vec<IterationRow>, StoreError> {
+    let sql = "SELECT iteration, games, positions, candidate_due, ended_ms FROM iterations \
+               WHERE iteration >= ?1 AND iteration < ?2 ORDER BY iteration DESC LIMIT ?3";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([from, to, limit], |row| {
+        Ok(IterationRow {
+            iteration: row.get(0)?,
+            games: row.get(1)?,
+            positions: row.get(2)?,
+            candidate_due: row.get(3)?,
+            ended_ms: row.get(4)?,
+        })
+    })?;
+    let mut rows = rows.collect::<Result<Vec<_>, _>>()?;
+    rows.reverse();
+    Ok(rows)
+}

@@ -115,7 +115,10 @@ async fn an_idle_connection_is_closed_and_one_with_a_stream_is_not() {
     };
     let guarded = Guarded::start_with(limits).await;
     let mut client = RunServiceClient::new(guarded.channel(&guarded.role("viewer")));
-    let request = v1::WatchStatusRequest { interval_ms: 100 };
+    let request = v1::WatchStatusRequest {
+        interval_ms: 100,
+        ..Default::default()
+    };
     let mut watching = client.watch_status(request).await.expect("a stream").into_inner();
     let mut idle = connect(&guarded).await;
     settings(&mut idle).await;
@@ -154,7 +157,10 @@ async fn an_old_connection_makes_place_and_its_client_comes_again() {
     };
     let guarded = Guarded::start_with(limits).await;
     let mut client = RunServiceClient::new(guarded.channel(&guarded.role("viewer")));
-    let request = v1::WatchStatusRequest { interval_ms: 100 };
+    let request = v1::WatchStatusRequest {
+        interval_ms: 100,
+        ..Default::default()
+    };
     let mut watching = client.watch_status(request).await.expect("a stream").into_inner();
     while let Ok(Some(_)) = watching.message().await {}
     client.get_status(v1::GetStatusRequest {}).await.expect("a status");

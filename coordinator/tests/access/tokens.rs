@@ -17,7 +17,10 @@ use crate::rig::{Actor, Rig};
 
 async fn watch(guarded: &Guarded, credentials: &Credentials) -> Streaming<v1::RunStatus> {
     let mut client = RunServiceClient::new(guarded.channel(credentials));
-    let request = v1::WatchStatusRequest { interval_ms: 60_000 };
+    let request = v1::WatchStatusRequest {
+        interval_ms: 60_000,
+        ..Default::default()
+    };
     let mut stream = client.watch_status(request).await.expect("a stream").into_inner();
     stream.message().await.expect("a status").expect("a status");
     stream
@@ -202,4 +205,49 @@ async fn beyond_this_machine_it_takes_tokens_or_the_word_insecure() {
     let access = guarded.status().await.access;
     assert!(access.contains("WITHOUT TLS"), "{access}");
     guarded.stop().await;
+}
+
+async fn findings(guarded: &Guarded) -> Vec<v1::Finding> {
+    let mut client = RunServiceClient::new(guarded.channel(&guarded.role("viewer")));
+    let answer = client.diagnose(v1::DiagnoseRequest {}).await;
+    answer.expect("a diagnosis").into_inner().findings
+}
+
+fn finding<'a>(findings: &'a [v1::Finding], cause: &str) -> &'a v1::Finding {
+    let found = findings.iter().find(|finding| finding.cause == cause);
+    found.unwrap_or_else(|| panic!("no {cause} in {findings:#?}"))
+}
+
+#[tokio::test]
+async fn a_viewer_is_told_of_tokens_that_are_refused_or_end_soon() {
+    let guarded = Guarded::start().await;
+    let (ends_soon, actor) = guarded.make("actor", 3_600).await;
+    assert!(
+        findings(&guarded)
+            .await
+            .iter()
+            .all(|finding| finding.cause != "token-ends")
+    );
+    // In use once an actor has come with it.
+    let _actor = Actor::with(guarded.channel(&actor), "actor-1").await;
+    let found = findings(&guarded).await;
+    let ends = finding(&found, "token-ends");
+    assert!(ends.sentence.contains(&ends_soon.token_id), "{ends:?}");
+    assert_eq!(ends.remedy, "tengen token create --role actor --out FILE");
+
+    guarded.revoke(&ends_soon.token_id).await.expect("an answer");
+    guarded.status_with(&actor).await.expect_err("a refusal");
+    let found = findings(&guarded).await;
+    let refused = finding(&found, "token-refused");
+    assert!(refused.sentence.contains("was revoked"), "{refused:?}");
+    guarded
+        .status_with(&Credentials::default())
+        .await
+        .expect_err("a refusal");
+    let found = findings(&guarded).await;
+    let missing = found
+        .iter()
+        .find(|finding| finding.sentence.contains("without a token"));
+    assert!(missing.expect("it is named").remedy.contains("--token-file"));
+    guarded.rig.stop().await;
 }

@@ -79,7 +79,10 @@ fn play(work: &Assignment, model: Arc<ModelBytes>) -> Vec<Record> {
 
 /// Watches the status until this many games were drawn and dealt with.
 async fn dealt_with(rig: &Rig, games: u64) -> v1::RunStatus {
-    let request = v1::WatchStatusRequest { interval_ms: 100 };
+    let request = v1::WatchStatusRequest {
+        interval_ms: 100,
+        ..Default::default()
+    };
     let mut client = RunServiceClient::new(rig.channel().await);
     let mut statuses = client.watch_status(request).await.expect("a stream").into_inner();
     loop {
@@ -130,6 +133,8 @@ async fn an_actor_whose_network_is_another_is_counted_and_suspended_and_an_hones
         rig.count("SELECT count(*) FROM audit WHERE action = 'suspend-actor'"),
         1
     );
+    let failed = crate::diagnose::found(&rig, "audits-failed").await;
+    assert!(failed.evidence[0].starts_with("3 of "), "{failed:?}");
     liar.send(tengen_records::encode(&records[3])).await;
     assert_eq!(liar.stream_error().await.code(), Code::PermissionDenied);
 

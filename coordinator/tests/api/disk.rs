@@ -62,7 +62,10 @@ fn fill(disk: &Path, left: u64) -> PathBuf {
 }
 
 async fn watch(rig: &Rig) -> Streaming<v1::RunStatus> {
-    let request = WatchStatusRequest { interval_ms: 100 };
+    let request = WatchStatusRequest {
+        interval_ms: 100,
+        ..Default::default()
+    };
     let mut client = RunServiceClient::new(rig.channel().await);
     client.watch_status(request).await.expect("a stream").into_inner()
 }

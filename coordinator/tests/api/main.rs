@@ -2,6 +2,7 @@
 
 mod audits;
 mod database;
+mod diagnose;
 mod disk;
 mod gates;
 mod hostile;
@@ -12,4 +13,5 @@ mod redis;
 mod retention;
 mod rig;
 mod runs;
+mod watch;
 mod window;

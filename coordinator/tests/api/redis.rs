@@ -39,7 +39,10 @@ async fn start(server: &RedisServer) -> Rig {
 /// Waits until the status is as it should be, and returns it.
 async fn until(rig: &Rig, what: &str, holds: impl Fn(&v1::RunStatus) -> bool) -> v1::RunStatus {
     let mut client = RunServiceClient::new(rig.channel().await);
-    let request = v1::WatchStatusRequest { interval_ms: 100 };
+    let request = v1::WatchStatusRequest {
+        interval_ms: 100,
+        ..Default::default()
+    };
     let mut statuses = client.watch_status(request).await.expect("a stream").into_inner();
     let mut last = None;
     for _ in 0..STATUSES_MAX {
@@ -200,6 +203,8 @@ async fn a_full_server_is_a_lag_that_says_how_to_end_it() {
     actor.deliver(3).await;
     let status = until(&rig, "behind", |status| status.waiting.contains("maxmemory")).await;
     assert_eq!(status.window_lag_games, 3);
+    let behind = crate::diagnose::found(&rig, "window-behind").await;
+    assert!(behind.evidence[0].contains("maxmemory"), "{behind:?}");
     assert!(
         status.waiting.contains("redis-cli CONFIG SET maxmemory"),
         "{}",

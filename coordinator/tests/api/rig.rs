@@ -23,6 +23,7 @@ use tengen_selfplay::wire::order_from_wire;
 use tengen_selfplay::{Order, Plan};
 use tengen_service::channel::{self, Channel};
 use tengen_service::credentials::Credentials;
+use tengen_service::metrics::MetricsArgs;
 use tengen_service::run_config::RunConfig;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -77,6 +78,7 @@ pub(crate) fn options(data: &Path, toml: &str) -> Options {
         },
         addr_file: None,
         leases: leases(),
+        metrics: MetricsArgs::default(),
     }
 }
 
@@ -482,6 +484,7 @@ impl Learner {
             build: "test".to_owned(),
             device: "cpu".to_owned(),
             step: 0,
+            host: "test".to_owned(),
         };
         let welcome = client.register(hello).await.expect("a welcome").into_inner();
         Learner {

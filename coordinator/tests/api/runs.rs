@@ -22,6 +22,21 @@ fn lasting(status: v1::RunStatus) -> v1::RunStatus {
         disk: None,
         audit: String::new(),
         window_store: String::new(),
+        clock_unix_ms: 0,
+        positions_per_minute: 0.0,
+        match_games_per_minute: 0.0,
+        samples_per_position: 0.0,
+        steps_behind: 0,
+        window_games: 0,
+        window_oldest_unix_ms: 0,
+        window_turnover_minutes: None,
+        candidate_due_iteration: 0,
+        gate_pairs_wanted: 0,
+        usage: None,
+        gate: status.gate.map(|gate| v1::Gate {
+            seconds_left_max: None,
+            ..gate
+        }),
         ..status
     }
 }
@@ -253,7 +268,10 @@ async fn a_drain_ends_the_streams_and_leaves_one_whole_file() {
     let mut actor = Actor::new(&rig, "actor-1").await;
     actor.deliver(2).await;
     let mut watcher = RunServiceClient::new(rig.channel().await);
-    let request = v1::WatchStatusRequest { interval_ms: 100 };
+    let request = v1::WatchStatusRequest {
+        interval_ms: 100,
+        ..Default::default()
+    };
     let mut statuses = watcher.watch_status(request).await.expect("a stream").into_inner();
     assert_eq!(statuses.message().await.expect("a status").expect("a status").games, 2);
     let folder = rig.stop().await;

@@ -1,13 +1,53 @@
 //! Command-line pieces that every process shares.
 
-use clap::Args;
+use std::ffi::OsString;
 
-/// How much to say.
+use clap::{Args, ValueEnum};
+
+use crate::metrics::MetricsArgs;
+use crate::telemetry;
+
+/// How much to say, and in which form.
 #[derive(Args, Clone, Debug)]
 pub struct LogArgs {
     /// What to log: error, warn, info, debug, trace, or a filter such as `info,tengen_actor=debug`
     #[arg(long, value_name = "LEVEL", default_value = "info", global = true)]
     pub log: String,
+    /// Form of the log on standard error
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t, global = true)]
+    pub log_format: LogFormat,
+}
+
+impl LogArgs {
+    /// The same for a process that this one starts.
+    pub fn to_arguments(&self) -> [OsString; 4] {
+        [
+            "--log".into(),
+            self.log.clone().into(),
+            "--log-format".into(),
+            self.log_format.as_str().into(),
+        ]
+    }
+}
+
+/// Form of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// A line for people
+    #[default]
+    Text,
+    /// A JSON object a line
+    Json,
+}
+
+impl LogFormat {
+    /// The name on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            LogFormat::Text => "text",
+            LogFormat::Json => "json",
+        }
+    }
 }
 
 /// What every server process takes beside its own options.
@@ -16,18 +56,24 @@ pub struct ProcessArgs {
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show a doc comment here as help")]
     pub log: LogArgs,
+    #[command(flatten)]
+    #[allow(missing_docs, reason = "clap would show a doc comment here as help")]
+    pub metrics: MetricsArgs,
     /// Drain when standard input closes, so that no process outlives the one that started it
     #[arg(long)]
     pub exit_with_parent: bool,
 }
 
-/// Ends a process: prints the chain of causes to standard error and returns the exit status.
-pub fn exit_status(part: &str, result: anyhow::Result<()>) -> std::process::ExitCode {
+/// Exit status of a process that ends because of an error.
+const FAILURE: u8 = 1;
+
+/// Ends a process: says the chain of causes, as the last event of its log, and returns the exit status.
+pub fn exit_status(program: &str, result: anyhow::Result<()>) -> std::process::ExitCode {
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{part}: {error:#}");
-            std::process::ExitCode::FAILURE
+            telemetry::tell_end(program, &error, FAILURE);
+            std::process::ExitCode::from(FAILURE)
         }
     }
 }

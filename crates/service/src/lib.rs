@@ -1,5 +1,6 @@
-//! What every process of the house needs and none of them should write twice: the configuration of the run and of each process, logging,
-//! shutdown, back-off, durable file writes, the lock of a data folder, the way to the coordinator and the health probe.
+//! What every process of the house needs and none of them should write twice: the configuration of the run and of each
+//! process, logging, shutdown, back-off, what a process takes of its machine, metrics, durable file writes, the lock of a data
+//! folder, the way to the coordinator and the health probe.
 //!
 //! **This crate knows no game, no record and no service of ours**: it is the kit, not the work.
 
@@ -9,12 +10,15 @@ pub mod channel;
 pub mod credentials;
 pub mod files;
 pub mod health;
+pub mod host;
 pub mod lock;
+pub mod metrics;
 pub mod process_config;
 pub mod run_config;
 pub mod shutdown;
 pub mod telemetry;
 pub mod tls;
+pub mod usage;
 
 /// The version of this build, as every process reports it.
 pub const BUILD: &str = env!("CARGO_PKG_VERSION");

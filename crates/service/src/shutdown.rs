@@ -33,7 +33,7 @@ pub fn on_signals() -> std::io::Result<CancellationToken> {
         tracing::info!("draining: send the signal again to stop at once");
         cancelled.cancel();
         wait(&mut terminate, &mut interrupt).await;
-        tracing::warn!("stopped without draining");
+        tracing::warn!(fatal = true, exit_code = 130, "stopped without draining");
         std::process::exit(130);
     });
     Ok(token)

@@ -1,0 +1,425 @@
+//! The status as a page for people.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use indicatif::HumanBytes;
+use tengen_proto::v1::{ActorStatus, DiskStatus, Gate, GateState, RunStatus, Usage};
+
+use crate::models::short_id;
+
+/// The whole status as text.
+pub(super) fn page(status: &RunStatus) -> String {
+    let mut lines: Vec<(&str, String)> = vec![
+        (
+            "run",
+            format!("{} ({}), up {}", status.run_id, status.game, duration(status.uptime_ms)),
+        ),
+        ("iteration", iteration(status)),
+        ("generation", generation(status)),
+        (
+            "gate",
+            status.gate.as_ref().map_or_else(|| "none open".to_owned(), gate),
+        ),
+        ("games", games(status)),
+        ("window", window(status)),
+        ("learner", learner(status)),
+        ("replay", replay(status)),
+        ("rates", rates(status)),
+    ];
+    if !status.access.is_empty() {
+        lines.push(("access", status.access.clone()));
+    }
+    if let Some(disk) = &status.disk {
+        lines.push(("disk", self::disk(disk)));
+    }
+    if status.damaged_games > 0 {
+        lines.push((
+            "damaged",
+            format!(
+                "{} stored games are left out of the window; see `tengen db check`",
+                status.damaged_games
+            ),
+        ));
+    }
+    if !status.audit.is_empty() {
+        lines.push(("audit", audit(status)));
+    }
+    if !status.rejected.is_empty() {
+        lines.push(("rejected", counts(&status.rejected)));
+    }
+    if !status.opening_paths.is_empty() {
+        lines.push(("openings", counts(&status.opening_paths)));
+    }
+    if !status.waiting.is_empty() {
+        lines.push(("waiting", status.waiting.clone()));
+    }
+    if !status.refused_calls.is_empty() {
+        lines.push(("refused", counts(&status.refused_calls)));
+    }
+    if let Some(usage) = &status.usage {
+        lines.push((
+            "coordinator",
+            format!("tengen {}, {}", status.build, self::usage(usage)),
+        ));
+    }
+    lines.extend(status.actors.iter().map(|actor| ("actor", self::actor(actor))));
+    lines.iter().fold(String::new(), |mut text, (key, value)| {
+        let _ = writeln!(text, "{key:<11} {value}");
+        text
+    })
+}
+
+pub(crate) fn iteration(status: &RunStatus) -> String {
+    format!(
+        "{}: {} of {} games at {} simulations",
+        status.iteration, status.iteration_games, status.iteration_games_target, status.simulations
+    )
+}
+
+/// How full the window is, and how far behind one that is kept in Redis.
+fn window(status: &RunStatus) -> String {
+    let mut text = format!("{} of {} positions", status.window_positions, status.window_capacity);
+    if status.window_store == "redis" {
+        text.push_str(" in Redis");
+    }
+    if status.window_lag_games > 0 {
+        text.push_str(&format!(", {} games behind", status.window_lag_games));
+    }
+    if let Some(age_ms) = window_age_ms(status) {
+        let _ = write!(text, ", the oldest {} old", duration(age_ms));
+    }
+    if let Some(minutes) = status.window_turnover_minutes {
+        let _ = write!(text, ", filled anew in {}", duration((minutes * 60_000.0) as u64));
+    }
+    text
+}
+
+/// How long ago the oldest game of the window was stored.
+pub(crate) fn window_age_ms(status: &RunStatus) -> Option<u64> {
+    let stored = status.window_oldest_unix_ms;
+    (stored > 0).then(|| u64::try_from(status.clock_unix_ms - stored).unwrap_or(0))
+}
+
+/// How often positions are trained on, and how far the learner is behind.
+pub(super) fn replay(status: &RunStatus) -> String {
+    let mut text = format!(
+        "{:.2} of {:.2} samples a position, {} steps behind",
+        status.samples_per_position, status.samples_per_position_max, status.steps_behind
+    );
+    if status.steps_behind_max > 0 {
+        let _ = write!(text, " (self-play waits at {})", status.steps_behind_max);
+    }
+    text
+}
+
+/// What a process takes of its machine.
+fn usage(usage: &Usage) -> String {
+    let mut text = format!(
+        "{:.1} of {} cores, {}",
+        usage.cpu_cores,
+        usage.cpu_cores_available,
+        HumanBytes(usage.resident_bytes)
+    );
+    if let Some(busy) = usage.gpu_busy {
+        let _ = write!(text, ", GPU {:.0} % busy", busy * 100.0);
+    }
+    text
+}
+
+fn actor(actor: &ActorStatus) -> String {
+    let mut text = format!(
+        "{} on {}: {}{}, {:.0} evaluations/s, {:.0} games/min, {} games, {} strikes",
+        actor.actor_id,
+        actor.host,
+        provider(actor),
+        build(&actor.build),
+        actor.evaluations_per_second,
+        actor.games_per_minute,
+        actor.games,
+        actor.strikes
+    );
+    if let Some(usage) = &actor.usage {
+        let _ = write!(text, ", {}", self::usage(usage));
+    }
+    if actor.queue > 0 {
+        let _ = write!(
+            text,
+            ", {} games unsent ({})",
+            actor.queue,
+            HumanBytes(actor.spool_bytes)
+        );
+    }
+    if !actor.waiting.is_empty() {
+        let _ = write!(text, ", waiting: {}", actor.waiting);
+    }
+    let heard = if actor.alive { "heard" } else { "SILENT, last heard" };
+    let _ = write!(text, ", {heard} {} ago", duration(actor.silent_ms));
+    text
+}
+
+/// Where an actor really computes, and in which precision.
+pub(crate) fn provider(actor: &ActorStatus) -> String {
+    match actor.precision.as_str() {
+        "" => actor.provider.clone(),
+        precision => format!("{} {precision}", actor.provider),
+    }
+}
+
+/// The build of a process, where it is not this one's.
+fn build(build: &str) -> String {
+    match build {
+        "" | tengen_service::BUILD => String::new(),
+        other => format!(" (build {other})"),
+    }
+}
+
+fn generation(status: &RunStatus) -> String {
+    let champion = status.champion.as_ref();
+    let id = champion.map_or_else(String::new, |model| short_id(&model.model_id));
+    format!(
+        "{} (champion {id}), {} gates decided",
+        status.generation, status.gates_decided
+    )
+}
+
+pub(crate) fn gate(gate: &Gate) -> String {
+    let state = match gate.state() {
+        GateState::Promoted => "promoted",
+        GateState::Rejected => "rejected",
+        GateState::Open | GateState::Unspecified => "playing",
+    };
+    let left = gate.seconds_left_max.map_or_else(String::new, |seconds| {
+        format!(", at most {} left", duration((seconds * 1_000.0) as u64))
+    });
+    format!(
+        "candidate {} of iteration {}: {} of {} pairs, +{} ={} -{}, score {:.3} (needs {:.3}), Elo {:+.0} ± {:.0}, {state}{left}",
+        short_id(&gate.candidate_id),
+        gate.iteration,
+        gate.pairs,
+        gate.pairs_target,
+        gate.wins,
+        gate.draws,
+        gate.losses,
+        gate.score,
+        gate.threshold,
+        gate.elo,
+        gate.elo_error
+    )
+}
+
+fn games(status: &RunStatus) -> String {
+    format!(
+        "{} self-play, {} match, {} positions",
+        status.games, status.match_games, status.positions
+    )
+}
+
+fn audit(status: &RunStatus) -> String {
+    let mut text = format!("{} games, {} failed", status.audited, status.audit_failed);
+    if status.audit_missed > 0 {
+        let _ = write!(text, ", {} missed", status.audit_missed);
+    }
+    format!("{text} ({})", status.audit)
+}
+
+pub(crate) fn learner(status: &RunStatus) -> String {
+    match &status.learner {
+        None => "not seen yet".to_owned(),
+        Some(learner) => format!(
+            "step {} of {} allowed, policy loss {:.3}, value loss {:.3}, learning rate {}, {:.1} steps/s on {}, {}{}{}",
+            learner.step,
+            learner.step_limit,
+            learner.policy_loss,
+            learner.value_loss,
+            learner.learning_rate,
+            learner.steps_per_second,
+            learner.device,
+            learner.activity,
+            learner
+                .usage
+                .as_ref()
+                .map_or_else(String::new, |usage| format!(", {}", self::usage(usage))),
+            if learner.alive { "" } else { " (silent)" }
+        ),
+    }
+}
+
+pub(crate) fn rates(status: &RunStatus) -> String {
+    format!(
+        "{:.0} games/min, {:.0} positions/min, {:.0} evaluations/s",
+        status.games_per_minute, status.positions_per_minute, status.evaluations_per_second
+    )
+}
+
+pub(super) fn disk(disk: &DiskStatus) -> String {
+    let bytes = |bytes: u64| HumanBytes(bytes).to_string();
+    let mut text = format!("{} in use, {} free", bytes(disk.data_bytes), bytes(disk.free_bytes));
+    if let Some(rate) = disk.bytes_per_hour {
+        let sign = if rate < 0.0 { "-" } else { "+" };
+        let _ = write!(text, ", {sign}{} an hour", bytes(rate.abs() as u64));
+    }
+    if let Some(hours) = disk.hours_left {
+        let _ = match hours {
+            0.0..48.0 => write!(text, ", room for {hours:.1} hours"),
+            _ => write!(text, ", room for {:.0} days", hours / 24.0),
+        };
+    }
+    if !disk.refusing.is_empty() {
+        text.push_str("; REFUSING NEW GAMES");
+    }
+    text
+}
+
+fn counts(by_name: &std::collections::HashMap<String, u64>) -> String {
+    let mut entries: Vec<_> = by_name.iter().collect();
+    entries.sort();
+    entries
+        .iter()
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+pub(crate) fn duration(milliseconds: u64) -> String {
+    humantime::format_duration(Duration::from_secs(milliseconds / 1000)).to_string()
+}
+
+/// A gate's score so far, in short.
+pub(crate) fn tally(gate: &Gate) -> String {
+    format!(
+        "+{} ={} -{} score {:.3} of {:.3}",
+        gate.wins, gate.draws, gate.losses, gate.score, gate.threshold
+    )
+}
+
+/// The whole status in one line.
+pub(crate) fn line(status: &RunStatus) -> String {
+    let learner = status.learner.as_ref().map_or_else(
+        || "learner not seen yet".to_owned(),
+        |learner| {
+            format!(
+                "step {}/{} policy {:.3} value {:.3}",
+                learner.step, learner.step_limit, learner.policy_loss, learner.value_loss
+            )
+        },
+    );
+    let gate = status.gate.as_ref().map_or_else(
+        || "no gate".to_owned(),
+        |gate| format!("gate {}/{} {}", gate.pairs, gate.pairs_target, tally(gate)),
+    );
+    format!(
+        "iteration {} {}/{} games | generation {} | {} games, {} positions, window {}/{} | {learner} | {gate} | {}",
+        status.iteration,
+        status.iteration_games,
+        status.iteration_games_target,
+        status.generation,
+        status.games,
+        status.positions,
+        status.window_positions,
+        status.window_capacity,
+        rates(status)
+    )
+}
+
+/// A gate in a few words.
+pub(super) fn gate_in_short(gate: &Gate) -> String {
+    let left = gate.seconds_left_max.map_or_else(String::new, |seconds| {
+        format!("  at most {} left", duration((seconds * 1_000.0) as u64))
+    });
+    format!("{}{left}", tally(gate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_names_what_people_ask_for() {
+        let status = RunStatus {
+            run_id: "quickstart".to_owned(),
+            game: "connect-four".to_owned(),
+            iteration: 2,
+            iteration_games: 10,
+            iteration_games_target: 200,
+            simulations: 64,
+            gate: Some(Gate {
+                pairs: 3,
+                pairs_target: 30,
+                threshold: 0.55,
+                ..Gate::default()
+            }),
+            rejected: [("illegal-action".to_owned(), 2)].into(),
+            disk: Some(DiskStatus {
+                data_bytes: 3 << 20,
+                free_bytes: 5 << 30,
+                bytes_per_hour: Some(1024.0 * 1024.0),
+                hours_left: Some(100.0),
+                ..DiskStatus::default()
+            }),
+            damaged_games: 3,
+            audited: 31,
+            audit_failed: 1,
+            audit: "2 % of the games, 4 positions each".to_owned(),
+            clock_unix_ms: 100_000,
+            window_oldest_unix_ms: 40_000,
+            window_turnover_minutes: Some(90.0),
+            samples_per_position: 3.5,
+            samples_per_position_max: 4.0,
+            refused_calls: [("OTHER_TOKEN".to_owned(), 3)].into(),
+            actors: vec![ActorStatus {
+                provider: "CUDA".to_owned(),
+                precision: "fp32".to_owned(),
+                ..ActorStatus::default()
+            }],
+            ..RunStatus::default()
+        };
+        let page = page(&status);
+        for part in [
+            "2: 10 of 200 games at 64",
+            "3 of 30 pairs",
+            "illegal-action 2",
+            "31 games, 1 failed (2 % of the games, 4 positions each)",
+            "not seen yet",
+            "3.00 MiB in use, 5.00 GiB free, +1.00 MiB an hour, room for 4 days",
+            "3 stored games are left out",
+            "the oldest 1m old, filled anew in 1h 30m",
+            "3.50 of 4.00 samples a position",
+            "OTHER_TOKEN 3",
+            "CUDA fp32",
+            "SILENT",
+        ] {
+            assert!(page.contains(part), "{part:?} in\n{page}");
+        }
+    }
+
+    #[test]
+    fn a_line_tells_everything_the_bars_tell() {
+        let status = RunStatus {
+            iteration: 3,
+            iteration_games: 7,
+            iteration_games_target: 100,
+            generation: 2,
+            window_positions: 4_000,
+            gate: Some(Gate {
+                pairs: 5,
+                pairs_target: 30,
+                wins: 8,
+                draws: 1,
+                losses: 1,
+                ..Gate::default()
+            }),
+            ..RunStatus::default()
+        };
+        let line = line(&status);
+        for part in [
+            "iteration 3 7/100",
+            "generation 2",
+            "window 4000",
+            "gate 5/30 +8 =1 -1",
+            "learner not seen yet",
+        ] {
+            assert!(line.contains(part), "{part:?} in {line}");
+        }
+    }
+}

@@ -10,6 +10,7 @@ mod duel;
 mod models;
 mod programs;
 mod pull;
+mod rules;
 mod status;
 mod token;
 mod up;
@@ -38,6 +39,9 @@ enum Command {
     Models(models::ModelsCommand),
     /// Play two players against each other
     Duel(duel::DuelArgs),
+    /// Ask the rules: list games, judge moves, count, show planes, check a game
+    #[command(subcommand)]
+    Rules(rules::RulesCommand),
     /// Make, list and revoke the tokens that people and processes show to a coordinator
     #[command(subcommand)]
     Token(token::TokenCommand),
@@ -70,6 +74,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Status(args) => status::run(args).await,
             Command::Models(command) => models::run(command).await,
             Command::Duel(args) => duel::run(args).await,
+            Command::Rules(command) => rules::run(command),
             Command::Token(command) => token::run(command).await,
             Command::Actors(command) => actors::run(command).await,
             Command::Db(args) => db::run(&args),

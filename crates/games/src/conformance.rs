@@ -22,6 +22,8 @@ use crate::spec::{OpeningRule, Spec, Symmetry};
 pub struct Options {
     /// Random games to play.
     pub games: u32,
+    /// Plies after which no further game is begun, so that long games take no longer than many short ones.
+    pub plies_max: u64,
     /// About how many positions are checked under every symmetry; they are spread evenly over all plies.
     pub deep_checks: u32,
     /// Seed of the random games.
@@ -32,6 +34,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             games: 10_000,
+            plies_max: 300_000,
             deep_checks: 12_000,
             seed: 1,
         }
@@ -94,7 +97,7 @@ pub fn check_family<G: Game>(family: Family<G>) -> Result<Vec<Summary>, Violatio
 /// Checks one game.
 pub fn check<G: Game>(game: &G, options: &Options) -> Result<Summary, Violation> {
     let spec = game.spec();
-    let plies_bound = u64::from(options.games) * spec.plies_max as u64;
+    let plies_bound = options.plies_max.min(u64::from(options.games) * spec.plies_max as u64);
     let mut checker = Checker {
         game,
         spec,
@@ -106,6 +109,9 @@ pub fn check<G: Game>(game: &G, options: &Options) -> Result<Summary, Violation>
     };
     checker.check_spec()?;
     for number in 0..options.games {
+        if checker.summary.plies >= options.plies_max {
+            break;
+        }
         let seed = options
             .seed
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)

@@ -150,6 +150,40 @@ impl Params {
         }
     }
 
+    /// Reads a number of halves within `range`, written like `7.5` or `7`; the numbers here are twice the written ones.
+    pub fn halves(
+        &mut self,
+        key: &'static str,
+        default: u16,
+        range: RangeInclusive<u16>,
+    ) -> Result<u16, ParseGameError> {
+        let Some(text) = self.take(key) else {
+            return Ok(default);
+        };
+        let written = |halves: u16| match halves % 2 {
+            0 => (halves / 2).to_string(),
+            _ => format!("{}.5", halves / 2),
+        };
+        // Only the one way of writing it, so that one game has one id.
+        let halves = range.clone().find(|&halves| written(halves) == text);
+        match halves {
+            Some(halves) => {
+                if halves != default {
+                    self.canonical.push(format!("{key}={text}"));
+                }
+                Ok(halves)
+            }
+            None => {
+                let expected = format!(
+                    "a whole number or one with .5 from {} to {}",
+                    written(*range.start()),
+                    written(*range.end())
+                );
+                Err(self.bad_value(key, text, expected))
+            }
+        }
+    }
+
     /// Reads one of several names; the first is the default.
     pub fn choice<T: Copy>(&mut self, key: &'static str, choices: &[(&str, T)]) -> Result<T, ParseGameError> {
         let text = self.take(key).unwrap_or_else(|| choices[0].0.to_owned());

@@ -105,6 +105,10 @@ registry! {
     mnk: Mnk(crate::mnk::Mnk),
     caro5: Caro5(crate::caro5::Caro5),
     caro5_gomocup: Caro5Gomocup(crate::caro5::Caro5),
+    hex: Hex(crate::hex::Hex),
+    go: Go(crate::go::Go),
+    amazons: Amazons(crate::amazons::Amazons),
+    ataxx: Ataxx(crate::ataxx::Ataxx),
 }
 
 impl AnyGame {

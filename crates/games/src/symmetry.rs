@@ -33,6 +33,11 @@ pub fn left_right(rows: usize, cols: usize, layout: &ActionLayout) -> Vec<Symmet
     distinct(&[IDENTITY, MIRROR_LEFT_RIGHT], rows, cols, layout)
 }
 
+/// The two symmetries of a board whose sides differ by direction: identity and half turn.
+pub fn half_turn(rows: usize, cols: usize, layout: &ActionLayout) -> Vec<Symmetry> {
+    distinct(&[IDENTITY, ROTATE_180], rows, cols, layout)
+}
+
 fn distinct(maps: &[(&'static str, CellMap)], rows: usize, cols: usize, layout: &ActionLayout) -> Vec<Symmetry> {
     let mut found: Vec<Symmetry> = Vec::with_capacity(maps.len());
     for &(name, map) in maps {

@@ -21,13 +21,41 @@ pub struct ProcessArgs {
     pub exit_with_parent: bool,
 }
 
+/// An error with an exit status of its own, where 1 would not tell callers enough.
+#[derive(Debug)]
+pub struct ExitStatus {
+    status: u8,
+    error: anyhow::Error,
+}
+
+impl ExitStatus {
+    /// `error`, which ends the process with `status`.
+    pub fn new(status: u8, error: impl Into<anyhow::Error>) -> ExitStatus {
+        ExitStatus {
+            status,
+            error: error.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for ExitStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#}", self.error)
+    }
+}
+
+impl std::error::Error for ExitStatus {}
+
 /// Ends a process: prints the chain of causes to standard error and returns the exit status.
 pub fn exit_status(part: &str, result: anyhow::Result<()>) -> std::process::ExitCode {
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{part}: {error:#}");
-            std::process::ExitCode::FAILURE
+            match error.downcast_ref::<ExitStatus>() {
+                Some(ExitStatus { status, .. }) => (*status).into(),
+                None => std::process::ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -310,6 +310,7 @@ fn results(game: &Caro5, games: u32) -> [u32; 3] {
         games,
         deep_checks: 500,
         seed: 5,
+        ..Options::default()
     };
     conformance::check(game, &options)
         .map(|summary| summary.results)

@@ -1,10 +1,15 @@
 //! The games against the facts of the rules: vectors, counts, exact values and golden fingerprints.
 
+mod amazons;
+mod ataxx;
 mod caro5;
 mod counts;
 mod drawing;
 mod fingerprints;
+mod go;
+mod hex;
 mod laws;
+mod notation;
 mod openings;
 mod parsing;
 mod swap2_values;

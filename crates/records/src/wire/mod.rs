@@ -24,9 +24,10 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// target and visit list, some 17 bytes each) stays below it.
 pub const RECORD_BYTES_MAX: usize = 8 << 20;
 
-/// Most plies of any record, opening included, whatever its game; the check applies the game's own bound. A ply without
-/// a search takes two bytes on the wire and some two hundred in memory, so bytes alone would bound too little.
-pub const PLIES_MAX: usize = 8192;
+/// Most plies of any record, opening included, whatever its game; an Ataxx game can reach 9,200. The check applies the
+/// game's own bound. A ply without a search takes two bytes on the wire and some two hundred in memory, so bytes alone
+/// would bound too little.
+pub const PLIES_MAX: usize = 10_000;
 
 /// The record's bytes.
 pub fn encode(record: &Record) -> Vec<u8> {

@@ -111,23 +111,65 @@ fn line(group: &'static str, item: &'static str, measured: String) -> Line {
 /// Self-play by a random network, every record held against the rules.
 fn training(args: &CheckArgs) -> anyhow::Result<Vec<Line>> {
     let game = &args.game.0;
+    let actions = game.spec().actions.len();
     tengen_inference::init(None)?;
-    let shape = Shape::new(
-        game.spec(),
-        &Config {
-            blocks: 1,
-            channels: 16,
-            ..Config::default()
-        },
-    )?;
+    let model = random_network(game)?;
+    let records = selfplay_offline(game, Arc::clone(&model), &selfplay_options(args))?;
+    let positions = game.visit(Records {
+        records: &records,
+        expected: expected(args, &model)?,
+    })?;
+    let never = game.visit(NeverLegal);
+    Ok(vec![
+        line(
+            "training",
+            "self-play gives data without illegal moves",
+            format!(
+                "{} games of {positions} positions by a random network in ONNX Runtime: every record passed the \
+                 coordinator's check",
+                records.len(),
+            ),
+        ),
+        line(
+            "training",
+            "training reads the data and the next generation loads it",
+            format!(
+                "a network of {} planes and {actions} actions was written, loaded and played with; training itself is \
+                 measured by a run: `tengen up`, then `tengen status`",
+                game.spec().planes.len(),
+            ),
+        ),
+        line(
+            "training",
+            "the policy has no weight on what is always illegal",
+            format!(
+                "{never} of {actions} actions were legal in no position of {RANDOM_GAMES} random games; illegal actions \
+                 are masked before the search sees them",
+            ),
+        ),
+    ])
+}
+
+fn random_network(game: &AnyGame) -> anyhow::Result<Arc<ModelBytes>> {
+    let config = Config {
+        blocks: 1,
+        channels: 16,
+        ..Config::default()
+    };
+    let shape = Shape::new(game.spec(), &config)?;
     let metadata = Metadata {
         game: game.spec().id.clone(),
         rules_fingerprint: game.rules_fingerprint(),
         feature_fingerprint: game.feature_fingerprint(),
         ..Metadata::of_shape(&shape)
     };
-    let model = ModelBytes::new(write_onnx(&shape, &random_weights(&shape, SEED), &metadata)?);
-    let options = OfflineOptions {
+    let bytes = write_onnx(&shape, &random_weights(&shape, SEED), &metadata)?;
+    Ok(ModelBytes::new(bytes))
+}
+
+fn selfplay_options(args: &CheckArgs) -> OfflineOptions {
+    let driver = DriverOptions::default();
+    OfflineOptions {
         games: args.games,
         settings: Settings {
             simulations: args.simulations,
@@ -135,50 +177,32 @@ fn training(args: &CheckArgs) -> anyhow::Result<Vec<Line>> {
         },
         random_plies_max: 0,
         seed: SEED,
-        driver: DriverOptions::default(),
         sessions: SessionOptions {
             device: Device::Cpu,
             intra_threads: 1,
-            batch_max: DriverOptions::default().batch_max,
+            batch_max: driver.batch_max,
         },
-    };
-    let records = selfplay_offline(game, Arc::clone(&model), &options)?;
-    let checked = game.visit(Records {
-        records: &records,
-        expected: Expected {
-            run_id: RunId::new(OFFLINE_RUN)?,
-            game_id: game.spec().id.clone(),
-            rules_fingerprint: game.rules_fingerprint(),
-            lease: LeaseId(u128::from(SEED)),
-            models: vec![model.id()],
-            settings_revision: 0,
-            lease_seed: SEED,
-            work: Work::SelfPlay {
-                index_end: args.games,
-                random_plies_max: 0,
-            },
-            endings: Endings::default(),
+        driver,
+    }
+}
+
+/// What the coordinator would hold these records against.
+fn expected(args: &CheckArgs, model: &ModelBytes) -> anyhow::Result<Expected> {
+    let game = &args.game.0;
+    Ok(Expected {
+        run_id: RunId::new(OFFLINE_RUN)?,
+        game_id: game.spec().id.clone(),
+        rules_fingerprint: game.rules_fingerprint(),
+        lease: LeaseId(u128::from(SEED)),
+        models: vec![model.id()],
+        settings_revision: 0,
+        lease_seed: SEED,
+        work: Work::SelfPlay {
+            index_end: args.games,
+            random_plies_max: 0,
         },
-    })?;
-    let never = game.visit(NeverLegal);
-    Ok(vec![
-        line("training", "self-play gives data without illegal moves", format!(
-            "{} games of {} positions by a random network in ONNX Runtime: every record passed the coordinator's check",
-            records.len(),
-            checked
-        )),
-        line("training", "training reads the data and the next generation loads it", format!(
-            "a network of {} planes and {} actions was written, loaded and played with; training is measured by a run: \
-             `tengen up`, then `tengen status`",
-            shape.planes,
-            game.spec().actions.len()
-        )),
-        line("training", "the policy has no weight on what is always illegal", format!(
-            "{never} of {} actions were legal in no position of {RANDOM_GAMES} random games; illegal actions are masked \
-             before the search sees them",
-            game.spec().actions.len()
-        )),
-    ])
+        endings: Endings::default(),
+    })
 }
 
 /// Checks every record as the coordinator does; the number of positions.

@@ -67,7 +67,7 @@ impl AmazonsBoard {
 
     fn empties(&self) -> Points {
         let taken = self.amazons[0].or(self.amazons[1]).or(self.arrows);
-        Points::first(self.side() * self.side()).without(taken)
+        Points::below(self.side() * self.side()).without(taken)
     }
 
     /// The point one step from `point`, if it is on the board.

@@ -62,7 +62,7 @@ pub struct AtaxxBoard {
 
 impl AtaxxBoard {
     fn empties(&self) -> Points {
-        Points::first(CELLS).without(self.stones[0].or(self.stones[1]).or(self.walls))
+        Points::below(CELLS).without(self.stones[0].or(self.stones[1]).or(self.walls))
     }
 
     fn can_move(&self, seat: Seat) -> bool {

@@ -511,18 +511,4 @@ mod tests {
             (1, 2)
         );
     }
-
-    #[test]
-    fn every_preset_of_the_repository_is_a_run() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runs");
-        let mut presets = 0;
-        for entry in std::fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            let config = RunConfig::load(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            let game = tengen_games::AnyGame::parse(&config.run.game);
-            assert!(game.is_ok(), "{}: {game:?}", path.display());
-            presets += 1;
-        }
-        assert!(presets >= 8, "{presets} presets in {}", folder.display());
-    }
 }

@@ -12,7 +12,7 @@ impl Points {
     pub const EMPTY: Points = Points(0);
 
     /// The points `0..len`.
-    pub const fn first(len: usize) -> Points {
+    pub const fn below(len: usize) -> Points {
         if len >= POINTS_MAX {
             Points(u128::MAX)
         } else {
@@ -113,7 +113,7 @@ mod tests {
         let set: Points = [127, 0, 64, 63].into_iter().collect();
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 63, 64, 127]);
         assert_eq!((set.len(), set.has(64), set.has(65), set.has(128)), (4, true, false, false));
-        assert_eq!(Points::first(128).len(), 128);
-        assert_eq!(Points::first(49).len(), 49);
+        assert_eq!(Points::below(128).len(), 128);
+        assert_eq!(Points::below(49).len(), 49);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use proptest::prelude::*;
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_games::hex::Hex;
 use tengen_games::{Action, Game, Outcome, Reason, Seat, State, notation, perft};
@@ -75,7 +75,7 @@ proptest! {
         let mut state = game.start();
         while state.outcome().is_none() {
             let open = legal(&state);
-            let index = rand::RngExt::random_range(&mut rng, 0..open.len());
+            let index = rng.random_range(0..open.len());
             state.apply(open[index]).expect("legal");
         }
         let outcome = state.outcome().expect("over");

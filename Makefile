@@ -8,15 +8,17 @@ DOCKER ?= yes
 CARGO := cargo
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 BINARIES := -p tengen -p tengen-actor -p tengen-coordinator -p tengen-learner
-REDIS_TESTS := test(redis_feeds) + test(redis::) + test(in_redis) + test(tls::) + test(both_stores)
-FAULT_TESTS := binary(faults) + binary(network) + binary(power_cut) + binary(kills) + test(kills::)
+REDIS_TESTS := test(redis_feeds) + test(redis::) + test(redis_faults::) + test(in_redis) + test(tls::) + test(both_stores)
+FAULT_TESTS := binary(faults) + binary(network) + binary(power_cut) + binary(kills) + binary(hostile) + binary(spoilt) + binary(twins) + \
+	test(kills::) + test(power_cut::) + test(flips::) + test(redis_faults::) + test(a_flipped_bit_in_any_record)
+FAULTS_DIR := $(abspath $(TARGET_DIR))/faults
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build release run test test-needs test-core check python bench faults
+.PHONY: help setup build release run test test-needs test-core check python bench cross-check faults
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "  make run RUN=$(RUN) DATA=DIR ARGS='--for 20m'   variables of run"
 	@echo "  make test DOCKER=no                                      without the test of the compose file"
@@ -53,7 +55,7 @@ test-core: setup ## run the tests of the rooms and programs that need nothing be
 ifdef NEXTEST
 	$(CARGO) nextest run --locked --workspace --exclude tengen-system-tests -E 'not ($(REDIS_TESTS))'
 else
-	$(CARGO) test --locked --workspace --exclude tengen-system-tests -- --skip redis_feeds --skip redis:: --skip in_redis --skip tls:: \
+	$(CARGO) test --locked --workspace --exclude tengen-system-tests -- --skip redis_feeds --skip redis:: --skip redis_faults:: --skip in_redis --skip tls:: \
 		--skip both_stores
 endif
 
@@ -68,13 +70,23 @@ python: setup ## lint the protos and run the Python example against a real coord
 	$(CARGO) build --locked -p tengen-coordinator
 	@scripts/check-python
 
-bench: test-needs setup ## measure the data path and the window at full size (dev profile; docs/benchmarks.md has figures)
+bench: test-needs setup ## measure rules, data path and the window at full size (dev profile; docs/benchmarks.md has figures)
+	$(CARGO) bench --locked --profile dev -p tengen-games --bench rules
 	$(CARGO) run --locked -p tengen-coordinator --example ingest
 	$(CARGO) bench --locked --profile dev -p tengen-replay --bench window
 
-# What crashes may cost, at full length: the tests that `make test` runs in short, and the long counts of spoilt records.
-faults: test-needs setup ## kill, cut and spoil at full length (about half an hour); results in target/faults
+# Public rules libraries from PyPI go into an environment of their own, target/cross-check.
+cross-check: ## compare the rules with public implementations: SUBJECT=five_in_a_row for one, CROSS_CHECK_GAMES=100 for less
+	$(CARGO) build --locked -p tengen-games --example referee
+	scripts/cross-check $(SUBJECT)
+
+# What crashes may cost, at full length: the tests that `make test` runs in short, and the long counts of spoilt records. Each
+# proof writes a row; the last line fails when one is missing, not proved, or short of its counts.
+faults: test-needs setup ## kill, cut, attack and spoil at full length (three quarters of an hour); figures in target/faults/results.json
 	$(CARGO) build --locked --workspace --bins
-	mkdir -p $(TARGET_DIR)/faults
-	FAULTS=long $(CARGO) nextest run --locked --workspace --no-capture -E '$(FAULT_TESTS)' 2>&1 | tee $(TARGET_DIR)/faults/tests.log
-	$(CARGO) run --locked -p tengen-records --example mutate 2>&1 | tee $(TARGET_DIR)/faults/mutate.log
+	rm -rf $(FAULTS_DIR)
+	mkdir -p $(FAULTS_DIR)/rows
+	FAULTS=long FAULTS_ROWS=$(FAULTS_DIR)/rows $(CARGO) nextest run --locked --workspace --no-capture --no-fail-fast \
+		-E '$(FAULT_TESTS)' 2>&1 | tee $(FAULTS_DIR)/tests.log
+	FAULTS_ROWS=$(FAULTS_DIR)/rows $(CARGO) run --locked -p tengen-records --example mutate 2>&1 | tee $(FAULTS_DIR)/mutate.log
+	$(CARGO) run --locked -p tengen-faults --example results -- $(FAULTS_DIR)/rows $(FAULTS_DIR)/results.json

@@ -8,6 +8,7 @@
 //! coordinator's).
 
 mod actor;
+mod folder;
 mod handshake;
 mod identity;
 mod leases;

@@ -1,6 +1,7 @@
 //! The networks in hand: fetched by id, checked against hash and fingerprints, proven on this hardware, kept on
 //! disk for the next start and in memory while they are played with.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -88,7 +89,7 @@ pub(crate) enum ModelError {
     Broken { id: ModelId, reason: String },
 }
 
-/// The networks in hand.
+/// The networks in hand. One that finds no room on the disk is played with all the same, and written with a later lease.
 pub(crate) struct Models {
     folder: PathBuf,
     channel: Channel,
@@ -101,6 +102,8 @@ pub(crate) struct Models {
 struct State {
     /// Checked networks, newest use last.
     held: Vec<Arc<ModelBytes>>,
+    /// Those of them that found no room on the disk.
+    unwritten: HashSet<ModelId>,
     proven: Option<Proven>,
 }
 
@@ -135,6 +138,9 @@ impl Models {
     /// The network with this id, checked.
     pub(crate) async fn fetch(&self, id: ModelId) -> Result<Arc<ModelBytes>, ModelError> {
         if let Some(model) = self.held(id) {
+            if self.lock().unwritten.contains(&id) {
+                self.write(&model).await?;
+            }
             return Ok(model);
         }
         let description = self.describe(id).await?;
@@ -148,7 +154,8 @@ impl Models {
         state.proven = Some(Proven { provider, precision });
         state.held.push(Arc::clone(&model));
         if state.held.len() > IN_MEMORY_MAX {
-            state.held.remove(0);
+            let gone = state.held.remove(0);
+            state.unwritten.remove(&gone.id());
         }
         Ok(model)
     }
@@ -184,10 +191,18 @@ impl Models {
         None
     }
 
-    /// The network from the coordinator, on disk when this returns.
+    /// The network from the coordinator, on disk when this returns if there is room.
     async fn download(&self, id: ModelId, size: u64) -> Result<Arc<ModelBytes>, ModelError> {
         let model = self.download_right(id, size).await?;
-        let (path, kept, folder) = (self.path(id), Arc::clone(&model), self.folder.clone());
+        tracing::info!(model = %id.short(), bytes = model.bytes().len(), "network fetched");
+        self.write(&model).await?;
+        Ok(model)
+    }
+
+    /// Puts a network into the cache on disk. That there is no room is noted, and no error: it is here.
+    async fn write(&self, model: &Arc<ModelBytes>) -> Result<(), ModelError> {
+        let (id, bytes) = (model.id(), model.bytes().len());
+        let (path, kept, folder) = (self.path(id), Arc::clone(model), self.folder.clone());
         let written = tokio::task::spawn_blocking(move || {
             write_atomic(&path, kept.bytes())?;
             if let Err(error) = prune(&folder) {
@@ -195,12 +210,24 @@ impl Models {
             }
             Ok::<(), WriteError>(())
         });
-        written.await.map_err(|error| ModelError::Broken {
+        let written = written.await.map_err(|error| ModelError::Broken {
             id,
             reason: error.to_string(),
-        })??;
-        tracing::info!(model = %id.short(), bytes = model.bytes().len(), "network fetched");
-        Ok(model)
+        })?;
+        let mut state = self.lock();
+        match written {
+            Ok(()) => {
+                state.unwritten.remove(&id);
+                Ok(())
+            }
+            Err(error) if error.is_out_of_room() => {
+                if state.unwritten.insert(id) {
+                    tracing::error!(%error, bytes, "the disk is full: a network is kept in memory until there is room");
+                }
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Fetches until the bytes have the hash they should have, or have not for too many times.

@@ -23,6 +23,10 @@ pub struct Options {
     /// Folder of the actor's identity, its spool, its refused games and its cache of networks
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,
+    /// Several actors of this machine are given the same --data: take the first folder in it that none of them holds, with
+    /// whatever games an earlier actor left there
+    #[arg(long)]
+    pub share_data: bool,
     /// Games at once, over all threads
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub games: u32,

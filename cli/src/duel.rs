@@ -2,7 +2,6 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
@@ -11,6 +10,8 @@ use serde_json::json;
 use tengen_games::AnyGame;
 use tengen_inference::{Device, SessionOptions};
 use tengen_network::{Metadata, read_metadata};
+use tengen_records::{NetworkPlay, Player as NamedPlayer};
+use tengen_search::Settings;
 use tengen_selfplay::ModelBytes;
 use tengen_selfplay::duel::{DuelOptions, DuelReport, Player, Tally, duel};
 
@@ -19,15 +20,17 @@ use crate::{models, pull};
 
 #[derive(Args, Debug)]
 pub(crate) struct DuelArgs {
-    /// First player: `random`, a network of the run (`champion`, `latest`, `gen:N`), a model file, a pulled folder, or
-    /// the first digits of a network's id
+    /// First player: `random`, `one-ply` (takes a win, blocks a loss), `rollout:N` (tree search with N random playouts a
+    /// move), or a network: one of the run (`champion`, `latest`, `gen:N`, the first digits of an id), a model file or a
+    /// pulled folder. A network may say how it searches: `gen:3:policy` plays its best action without search, `gen:3:200`
+    /// searches with 200 root visits
     a: String,
     /// Second player, named the same way
     b: String,
     /// Games; every opening is played twice with seats swapped
     #[arg(long, value_name = "N", default_value_t = 100)]
     games: u32,
-    /// Root visits of each search; 0 plays the network's best action without search
+    /// Root visits of each search of a network that does not name its own; 0 plays its best action without search
     #[arg(long, value_name = "S", default_value_t = 64)]
     simulations: u32,
     /// Game, when neither player is a network that names one
@@ -65,6 +68,11 @@ pub(crate) async fn run(args: DuelArgs) -> anyhow::Result<()> {
         games: args.games,
         seed: args.seed,
         threads: args.threads.unwrap_or(cores),
+        settings: Settings {
+            // Whoever is to play without search says so itself.
+            simulations: args.simulations.max(1),
+            ..Settings::default()
+        },
         ..DuelOptions::default()
     };
     let sessions = SessionOptions {
@@ -97,32 +105,47 @@ fn progress_bar(games: u32) -> ProgressBar {
 }
 
 async fn contestant(name: &str, args: &DuelArgs) -> anyhow::Result<Contestant> {
-    if name == "random" {
-        return Ok(Contestant {
-            player: Player::Random,
-            metadata: None,
-        });
+    let named: NamedPlayer<String> = name.parse()?;
+    if let NamedPlayer::Human(person) = &named {
+        bail!(
+            "{} is a person: a duel is between players that this program plays",
+            person.as_str()
+        );
     }
-    let bytes = match local_file(name) {
-        Some(path) => std::fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?,
-        None => {
-            let run = args.coordinator.reach().await?;
-            let mut client = run.models()?;
-            let model = models::find(&mut client, name)
-                .await
-                .with_context(|| format!("{name:?} is no file here, so it was looked for in the run"))?;
-            pull::download(&mut client, &model).await?
-        }
+    let bytes = match named.network() {
+        Some(network) => Some(network_bytes(network, args).await?),
+        None => None,
     };
-    let metadata = read_metadata(&bytes).with_context(|| format!("{name} is not a network of ours"))?;
-    let model: Arc<ModelBytes> = ModelBytes::new(bytes);
-    Ok(Contestant {
-        player: Player::Network {
-            model,
-            simulations: args.simulations,
+    let metadata = bytes
+        .as_deref()
+        .map(|bytes| read_metadata(bytes).with_context(|| format!("{name} is not a network of ours")));
+    let metadata = metadata.transpose()?;
+    let model = bytes.map(ModelBytes::new);
+    let player = named.try_map(|name| model.with_context(|| format!("no network {name:?}")))?;
+    let player = match player {
+        Player::Network {
+            network,
+            play: NetworkPlay::AsOrdered,
+        } if args.simulations == 0 => Player::Network {
+            network,
+            play: NetworkPlay::Policy,
         },
-        metadata: Some(metadata),
-    })
+        other => other,
+    };
+    Ok(Contestant { player, metadata })
+}
+
+/// The file of the network called `name`: here, or in the run.
+async fn network_bytes(name: &str, args: &DuelArgs) -> anyhow::Result<Vec<u8>> {
+    if let Some(path) = local_file(name) {
+        return std::fs::read(&path).with_context(|| format!("failed to read {}", path.display()));
+    }
+    let run = args.coordinator.reach().await?;
+    let mut client = run.models()?;
+    let model = models::find(&mut client, name)
+        .await
+        .with_context(|| format!("{name:?} is no file here, so it was looked for in the run"))?;
+    pull::download(&mut client, &model).await
 }
 
 /// The model file that `name` means, if it is a file or a pulled folder.

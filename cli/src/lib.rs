@@ -13,6 +13,8 @@ mod models;
 mod plan;
 mod programs;
 mod pull;
+mod ratings;
+mod rules;
 mod status;
 mod token;
 mod up;
@@ -45,6 +47,11 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Play two players against each other
     Duel(duel::DuelArgs),
+    /// Show how strong champions and baselines are, and who scored what against whom
+    Ratings(ratings::RatingsArgs),
+    /// Ask the rules: list games, judge moves, count, show planes, check a game
+    #[command(subcommand)]
+    Rules(rules::RulesCommand),
     /// Make, list and revoke the tokens that people and processes show to a coordinator
     #[command(subcommand)]
     Token(token::TokenCommand),
@@ -79,6 +86,8 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Models(command) => models::run(command).await,
             Command::Plan(args) => plan::run(args).await,
             Command::Duel(args) => duel::run(args).await,
+            Command::Ratings(args) => ratings::run(args).await,
+            Command::Rules(command) => rules::run(command),
             Command::Token(command) => token::run(command).await,
             Command::Actors(command) => actors::run(command).await,
             Command::Db(args) => db::run(&args),

@@ -169,6 +169,7 @@ async fn records(channel: &Channel, count: usize) -> anyhow::Result<Vec<Vec<u8>>
         ),
         lease: order.lease,
         models: order.models.clone(),
+        players: None,
         settings_revision: order.settings_revision,
         lease_seed: order.seed,
         work: Work::SelfPlay {

@@ -17,7 +17,7 @@ use crate::access::Access;
 use crate::files::ModelFiles;
 use crate::messages;
 use crate::services::{blocking, errors};
-use crate::store::{Readers, StoreError, games, gates, models, progress};
+use crate::store::{Readers, StoreError, games, gates, models, progress, ratings};
 
 /// Where to read a run; clones share it.
 #[derive(Clone, Debug)]
@@ -69,10 +69,7 @@ pub(crate) fn read_still(connection: &Connection, data: &Path) -> Result<Option<
     let row = models::champion(connection)?.ok_or_else(|| StoreError::corrupt("champion", "there is none"))?;
     let champion = messages::model(connection, &run.run_id, &row)?;
     let gate = match gates::open(connection)? {
-        Some(gate) => Some(messages::stored_gate(
-            &gate,
-            gate.restore(&gates::log(connection, gate.id)?).tally(),
-        )),
+        Some(gate) => Some(messages::stored_gate(&gate, &gates::log(connection, gate.id)?)),
         None => None,
     };
     let settings = progress::newest_settings(connection)?;
@@ -96,12 +93,13 @@ pub(crate) fn read_still(connection: &Connection, data: &Path) -> Result<Option<
         gates_decided: gates::counts(connection)?.1,
         games: standing.self_play_games,
         match_games: standing.match_games,
+        rating_games: ratings::rated_games(connection)?,
         positions: standing.positions,
         window_positions: standing.positions.min(standing.window_capacity),
         window_capacity: standing.window_capacity,
         rejected: games::rejections(connection)?.into_iter().collect(),
         opening_paths: games::opening_paths(connection)?.into_iter().collect(),
-        candidates_waiting: u32::from(models::waiting(connection)?.is_some()),
+        candidates_waiting: models::waiting(connection)?.len() as u32,
         settings_revision,
         samples_per_position_max: learner.as_ref().map_or(0.0, |learner| learner.samples_per_position),
         steps_behind_max: learner.as_ref().map_or(0, |learner| learner.steps_behind_max),

@@ -1,16 +1,22 @@
 //! What does not change while the process runs: the run's identity, its settings, and what follows from them.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use tengen_control::{FixedRule, GateRule, LeaseRules, Row, Rules, RulesError, Schedule};
-use tengen_games::Fingerprint;
+use tengen_control::rating::RatingRules;
+use tengen_control::{LeaseRules, Row, Rules, RulesError, Schedule};
+use tengen_games::{Fingerprint, Opening};
 use tengen_network::Shape;
-use tengen_records::{Endings, Expected, LeaseId, MatchGame, ModelIndex, RunId, Work};
+use tengen_records::{Endings, Expected, LeaseId, MatchGame, ModelIndex, Player, RunId, Work};
 use tengen_search::Settings;
 use tengen_selfplay::{Order, Plan};
-use tengen_service::run_config::{GateKind, RunConfig};
+use tengen_service::run_config::{GateKind, RatingsSection, RunConfig};
 
 use crate::game::Referee;
+use crate::gate_rules;
+use crate::run::ratings::parse_baseline;
+
+/// Openings of a pairing: enough for a rating within some 15 Elo where there are as many.
+const RATING_OPENINGS_MAX: usize = 400;
 
 /// Further games that are believed of a self-play lease whose actor could not reach us: an hour of the fastest actor
 /// seen, many times over.
@@ -39,6 +45,8 @@ pub(crate) struct RunFacts {
     pub(crate) audit: String,
     /// When the run was created.
     pub(crate) created_ms: i64,
+    /// The openings of rating matches, drawn when they are first needed.
+    pub(crate) rating_openings: OnceLock<Vec<Opening>>,
 }
 
 impl RunFacts {
@@ -50,17 +58,43 @@ impl RunFacts {
             games: row.games,
         });
         let gate = &self.config.gate;
-        let rule = match gate.kind {
-            GateKind::None => GateRule::None,
-            GateKind::Fixed => GateRule::Fixed(FixedRule::new(gate.games, f64::from(gate.threshold), gate.strict)?),
-        };
         Ok(Rules {
             schedule: Schedule::new(rows.collect())?,
             candidate_every: gate.candidate_every,
-            gate: rule,
+            gate: gate_rules::rule(gate)?,
+            queue: gate_rules::queue(gate),
             gate_share: f64::from(gate.gate_share),
+            actor_share: gate_rules::actor_share(gate),
             leases,
+            ratings: self.rating_rules(),
         })
+    }
+
+    /// How rating matches are played.
+    fn rating_rules(&self) -> RatingRules {
+        let RatingsSection { share, pairs, .. } = self.config.ratings;
+        let openings = if share > 0.0 { self.rating_openings().len() } else { 0 };
+        RatingRules {
+            share: f64::from(share),
+            pairs,
+            openings: openings as u32,
+        }
+    }
+
+    /// The openings of rating matches, the same ones in the same order for every pairing.
+    pub(crate) fn rating_openings(&self) -> &[Opening] {
+        let draw = || {
+            let seed = self.derive(b"tengen rating seed 1", &[]);
+            self.game.openings(RATING_OPENINGS_MAX, seed)
+        };
+        self.rating_openings.get_or_init(draw)
+    }
+
+    /// The players that rating matches have beside champions. Those that cannot be any are refused where the run is taken
+    /// up.
+    pub(crate) fn baselines(&self) -> impl Iterator<Item = Player<String>> + '_ {
+        let baselines = self.config.ratings.baselines.iter();
+        baselines.filter_map(|text| parse_baseline(text).ok())
     }
 
     /// Pairs that a gate plays when there are openings enough; 0 when it plays none.
@@ -68,6 +102,7 @@ impl RunFacts {
         match self.config.gate.kind {
             GateKind::None => 0,
             GateKind::Fixed => self.config.gate.games / 2,
+            GateKind::Sprt => self.config.gate.sprt.games_max / 2,
         }
     }
 
@@ -79,6 +114,12 @@ impl RunFacts {
     /// The seed that a gate's openings are drawn with.
     pub(crate) fn gate_seed(&self, gate: u32) -> u64 {
         self.derive(b"tengen gate seed 1", &gate.to_be_bytes())
+    }
+
+    /// The seed that the openings of a gate's match with an earlier champion are drawn with.
+    pub(crate) fn pool_seed(&self, gate: u32, number: u32) -> u64 {
+        let of = [gate.to_be_bytes(), number.to_be_bytes()].concat();
+        self.derive(b"tengen pool seed 1", &of)
     }
 
     fn derive(&self, purpose: &[u8], of: &[u8]) -> u64 {
@@ -124,7 +165,7 @@ impl RunFacts {
                 index_end: games.saturating_add(OVERRUN_GAMES_MAX),
                 random_plies_max: *random_plies_max,
             },
-            Plan::Match { games } => Work::Match(
+            Plan::Match { games } | Plan::Rating { games, .. } => Work::Match(
                 games
                     .iter()
                     .map(|game| MatchGame {
@@ -141,6 +182,7 @@ impl RunFacts {
             rules_fingerprint: self.rules_fingerprint,
             lease: order.lease,
             models: order.models.clone(),
+            players: order.plan.players().cloned(),
             settings_revision: order.settings_revision,
             lease_seed: order.seed,
             work,

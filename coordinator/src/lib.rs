@@ -20,6 +20,7 @@ mod failpoint;
 mod feed;
 mod files;
 mod game;
+mod gate_rules;
 mod init;
 mod messages;
 pub mod metrics;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
@@ -14,6 +15,7 @@ use tengen_service::run_config::RunConfig;
 use crate::facts::RunFacts;
 use crate::files::ModelFiles;
 use crate::game::referee;
+use crate::run::ratings::parse_baseline;
 use crate::store::models::{ModelRow, ModelState};
 use crate::store::progress::{self, Progress, RunRow};
 use crate::store::{StoreError, models, open_writer};
@@ -55,6 +57,9 @@ pub enum SetupError {
     /// The game is unknown or its parameters make no sense.
     #[error(transparent)]
     Game(#[from] ParseGameError),
+    /// A player of rating matches is none.
+    #[error("ratings.baselines: {0}")]
+    Baseline(String),
     /// The run's name is no id.
     #[error("run.name: {0}")]
     Name(#[from] ParseIdError),
@@ -97,7 +102,11 @@ pub(crate) fn open_run(data: &Path, mut config: RunConfig, now_ms: i64) -> Resul
         settings_revision: 1,
         audit: String::new(),
         created_ms: now_ms,
+        rating_openings: OnceLock::new(),
     };
+    for text in &facts.config.ratings.baselines {
+        parse_baseline(text).map_err(SetupError::Baseline)?;
+    }
     let mut connection = open_writer(data)?;
     let files = ModelFiles::new(data);
     match progress::run(&connection)? {

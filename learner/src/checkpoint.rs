@@ -30,6 +30,20 @@ pub enum CheckpointError {
     /// The file could not be written durably.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// The disk is full: the same may pass later.
+    #[error(
+        "{path} needs {bytes} bytes, and there is no room for it on the disk of {folder}: make room; the checkpoints there \
+         are as they were",
+        path = path.display(), folder = folder.display()
+    )]
+    NoRoom {
+        /// The file's name.
+        path: PathBuf,
+        /// Where it belongs.
+        folder: PathBuf,
+        /// What it needs.
+        bytes: usize,
+    },
     /// The folder or a file in it could not be read.
     #[error("failed to read {path}: {source}", path = path.display())]
     Read {
@@ -151,6 +165,13 @@ impl Checkpoint {
     }
 }
 
+/// A checkpoint in memory, ready to be written.
+#[derive(Debug)]
+pub struct Encoded {
+    name: String,
+    bytes: Vec<u8>,
+}
+
 /// The folder that holds a run's checkpoints.
 #[derive(Clone, Debug)]
 pub struct CheckpointFolder(PathBuf);
@@ -163,16 +184,37 @@ impl CheckpointFolder {
 
     /// Writes a checkpoint, durable once this returns, and removes those older than the one before it.
     pub fn save(&self, parameters: &Parameters, state: &TrainingState) -> Result<PathBuf, CheckpointError> {
-        let path = self.0.join(format!("{PREFIX}{:012}{SUFFIX}", state.step));
+        self.write(&self.encode(parameters, state)?)
+    }
+
+    /// The checkpoint as it will be written.
+    pub fn encode(&self, parameters: &Parameters, state: &TrainingState) -> Result<Encoded, CheckpointError> {
+        let name = format!("{PREFIX}{:012}{SUFFIX}", state.step);
         let bytes = encode(parameters, state).map_err(|reason| match reason {
             EncodeError::Tensor { name, source } => CheckpointError::Tensor { name, source },
             EncodeError::NotFinite { name } => CheckpointError::NotFinite { name },
             EncodeError::Format(reason) => CheckpointError::Damaged {
-                path: path.clone(),
+                path: self.0.join(&name),
                 reason,
             },
         })?;
-        files::write_atomic(&path, &bytes)?;
+        Ok(Encoded { name, bytes })
+    }
+
+    /// Writes it, durable once this returns, and then removes those older than the one before it.
+    pub fn write(&self, Encoded { name, bytes }: &Encoded) -> Result<PathBuf, CheckpointError> {
+        let path = self.0.join(name);
+        files::write_atomic(&path, bytes).map_err(|error| {
+            if error.is_out_of_room() {
+                CheckpointError::NoRoom {
+                    path: name.into(),
+                    folder: self.0.clone(),
+                    bytes: bytes.len(),
+                }
+            } else {
+                error.into()
+            }
+        })?;
         self.prune()?;
         Ok(path)
     }

@@ -4,7 +4,7 @@
 //! [`Parameters`] change.
 
 use tch::{Device, Kind, TchError, Tensor};
-use tengen_games::ActionBlock;
+use tengen_games::{ActionBlock, triangle_cells};
 use tengen_network::{
     BATCH_NORM_EPSILON, BatchNorm, FoldError, Layer, LayerKind, Role, Shape, Weights, WeightsError, fold_batch_norm,
 };
@@ -232,6 +232,11 @@ impl Tower {
                     layer
                         .forward(x, mode)?
                         .f_mean_dim([1i64, 2].as_slice(), false, Kind::Float)?
+                }
+                ActionBlock::Triangle => {
+                    let map = layer.forward(x, mode)?.f_flatten(1, -1)?;
+                    let cells: Vec<i64> = triangle_cells(x.size()[2] as usize).map(|cell| cell as i64).collect();
+                    map.f_index_select(1, &Tensor::from_slice(&cells).f_to_device(map.device())?)?
                 }
                 ActionBlock::Global { .. } => layer.forward(&pool(x)?, mode)?,
             });

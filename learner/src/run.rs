@@ -14,6 +14,7 @@ use tengen_replay::{RedisReader, StepLimit, Window};
 use tengen_service::args::ProcessArgs;
 use tengen_service::channel::{self, Channel};
 use tengen_service::credentials::ConnectArgs;
+use tengen_service::files::remove_half_written;
 use tengen_service::host;
 use tengen_service::lock::lock_folder;
 use tengen_service::metrics;
@@ -83,7 +84,9 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<()> {
     tengen_inference::init(options.onnxruntime.as_deref())?;
     let channel = channel::connect(&options.coordinator, &options.connect.credentials()?)?;
     let redis = options.replay.redis()?;
-    let folder = CheckpointFolder::new(options.data.join("checkpoints"));
+    let checkpoints = options.data.join("checkpoints");
+    remove_half_written(&checkpoints).with_context(|| format!("failed to tidy {}", checkpoints.display()))?;
+    let folder = CheckpointFolder::new(checkpoints);
     let checkpoint = folder.newest()?;
     // Whatever ends first (a signal, the loss of our place, an error in training) ends everything.
     let stop = stop.child_token();

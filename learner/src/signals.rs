@@ -2,6 +2,7 @@
 //! other. Both are values that are overwritten, not queues, so nothing here can fill up.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tengen_proto::v1::LearnerStatus;
 
@@ -61,6 +62,14 @@ impl Signals {
         }
     }
 
+    /// Blocks until the process is asked to stop, for `time` at most; tells whether it was.
+    pub fn stopped_within(&self, time: Duration) -> bool {
+        let guard = lock(&self.inputs);
+        let waited = self.changed.wait_timeout_while(guard, time, |now| !now.inputs.stop);
+        let (guard, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        guard.inputs.stop
+    }
+
     /// Changes the status that is reported.
     pub fn set_status(&self, change: impl FnOnce(&mut LearnerStatus)) {
         change(&mut lock(&self.status));
@@ -91,6 +100,17 @@ mod tests {
         let thread = std::thread::spawn(move || waiting.wait_after(&seen).inputs);
         signals.update(|inputs| inputs.published_iteration = 7);
         assert_eq!(thread.join().unwrap().published_iteration, 7);
+    }
+
+    #[test]
+    fn a_wait_for_the_end_lasts_no_longer_than_it_should() {
+        let signals = Arc::new(Signals::default());
+        signals.update(|inputs| inputs.published_iteration = 7);
+        assert!(!signals.stopped_within(Duration::from_millis(1)));
+        let waiting = Arc::clone(&signals);
+        let thread = std::thread::spawn(move || waiting.stopped_within(Duration::MAX));
+        signals.update(|inputs| inputs.stop = true);
+        assert!(thread.join().unwrap());
     }
 
     #[test]

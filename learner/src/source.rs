@@ -9,6 +9,7 @@ use tengen_proto::v1::{StreamWindowRequest, WindowChunk};
 use tengen_replay::{Chunk, Cursor, LoggedGame, OptionsError, RedisFault, RedisOptions, RedisReader, WindowSource};
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::{Channel, MESSAGE_BYTES_MAX};
+use tengen_service::process_config::{REPLAY_CA_VARIABLE, REPLAY_PASSWORD_FILE_VARIABLE, REPLAY_URL_VARIABLE};
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
@@ -22,13 +23,13 @@ const PAGE_BYTES_MAX: usize = 4 << 20;
 pub struct ReplayArgs {
     /// Redis server that holds the run's window: redis://user@host:6379/0, rediss:// for TLS; without it the coordinator
     /// streams the window
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", env = REPLAY_URL_VARIABLE, hide_env_values = true)]
     pub replay: Option<MaskedUrl>,
     /// File with the password of the Redis server, on one line
-    #[arg(long, value_name = "FILE", requires = "replay")]
+    #[arg(long, value_name = "FILE", env = REPLAY_PASSWORD_FILE_VARIABLE, requires = "replay")]
     pub replay_password_file: Option<PathBuf>,
     /// File with the certificates (PEM) of the CA that signed the Redis server's
-    #[arg(long, value_name = "FILE", requires = "replay")]
+    #[arg(long, value_name = "FILE", env = REPLAY_CA_VARIABLE, requires = "replay")]
     pub replay_ca: Option<PathBuf>,
 }
 

@@ -1,15 +1,17 @@
 //! The training loop: asks the [`Planner`] what is next and does it, on one thread, until told to stop.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use tengen_network::Metadata;
 use tengen_proto::v1;
 use tengen_records::ModelId;
+use tengen_service::backoff::Backoff;
 use tokio::sync::mpsc;
 
 use crate::batches::{BatchError, Batches};
-use crate::checkpoint::{CheckpointError, CheckpointFolder, LineModel, TrainingState};
+use crate::checkpoint::{CheckpointError, CheckpointFolder, Encoded, LineModel, TrainingState};
 use crate::export::{Export, ExportError, PARITY_POSITIONS, export};
 use crate::plan::{Candidate, Inputs, Next, Planner, Waiting};
 use crate::publish::Publication;
@@ -271,9 +273,37 @@ impl Training {
             policy_loss: losses.policy,
             value_loss: losses.value,
         };
-        let path = self.folder.save(self.trainer.parameters(), &state)?;
+        let checkpoint = self.folder.encode(self.trainer.parameters(), &state)?;
+        let path = self.write(&checkpoint)?;
         tracing::debug!(step = state.step, path = %path.display(), "checkpoint written");
         Ok(())
+    }
+
+    /// Writes a checkpoint as soon as there is room for it. Until then training stands still, for what it did further
+    /// could be lost; whoever is asked to stop meanwhile tries once more and ends with the error.
+    fn write(&self, checkpoint: &Encoded) -> Result<PathBuf, CheckpointError> {
+        let mut backoff = Backoff::default();
+        let mut stopping = self.signals.inputs().inputs.stop;
+        let mut told = false;
+        loop {
+            match self.folder.write(checkpoint) {
+                Err(error @ CheckpointError::NoRoom { .. }) if !stopping => {
+                    if !told {
+                        tracing::error!(%error, "the disk is full: training waits");
+                        self.signals.set_status(|status| status.steps_per_second = 0.0);
+                        self.show(&format!("waiting for room on the disk: {error}"));
+                        told = true;
+                    }
+                }
+                written => {
+                    if told && written.is_ok() {
+                        tracing::info!("there is room on the disk again: training goes on");
+                    }
+                    return written;
+                }
+            }
+            stopping = self.signals.stopped_within(backoff.next_delay());
+        }
     }
 
     fn report_losses(&mut self) -> Result<crate::trainer::SmoothedLosses, TrainerError> {

@@ -73,7 +73,12 @@ impl Coordinator {
 
     /// A channel to it.
     pub fn channel(&self) -> Channel {
-        channel::connect(&self.url, &Credentials::default()).expect("the address is a url")
+        self.channel_with(&Credentials::default())
+    }
+
+    /// A channel to it for whoever has these credentials.
+    pub fn channel_with(&self, credentials: &Credentials) -> Channel {
+        channel::connect(&self.url, credentials).expect("the address is a url")
     }
 
     /// Where it listens.
@@ -95,6 +100,17 @@ impl Coordinator {
     /// Its process id.
     pub fn id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// A figure of its memory in KiB, as the kernel names it (`VmRSS`, `VmHWM`).
+    pub fn memory_kib(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).expect("it runs");
+        let line = status
+            .lines()
+            .find(|line| line.starts_with(name))
+            .expect("the kernel tells");
+        let number = line.split_whitespace().nth(1).expect("a number");
+        number.parse().expect("a number")
     }
 
     /// kill -9.

@@ -1,8 +1,9 @@
-//! What the fault tests share: the run they are made on, and how long they are, short in `make test` and long in
-//! `make faults`.
+//! What the fault tests share: the run they are made on, how long they are, short in `make test` and long in
+//! `make faults`, and the row that each writes about itself.
 
 use std::path::{Path, PathBuf};
 
+pub use tengen_faults::{Proof, scaled};
 use tengen_service::files::write_atomic;
 
 /// A small game whose self-play waits for no learner and no gate.
@@ -27,17 +28,13 @@ steps_behind_max = 0
 
 /// Writes the run's configuration into `folder`.
 pub fn write_run(folder: &Path) -> PathBuf {
-    let path = folder.join("faults.toml");
-    write_atomic(&path, RUN.as_bytes()).expect("the run's configuration can be written");
-    path
+    write_run_of(folder, "tic-tac-toe")
 }
 
-/// The short count, or the long one when the variable `FAULTS` is `long`.
-pub fn scaled(short: usize, long: usize) -> usize {
-    let asked = std::env::var_os("FAULTS");
-    if asked.is_some_and(|value| value == "long") {
-        long
-    } else {
-        short
-    }
+/// The same with another game.
+pub fn write_run_of(folder: &Path, game: &str) -> PathBuf {
+    let path = folder.join("faults.toml");
+    let run = RUN.replace("tic-tac-toe", game);
+    write_atomic(&path, run.as_bytes()).expect("the run's configuration can be written");
+    path
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -15,6 +15,8 @@ use tengen_records::{Endings, Expected, LeaseId, Record, RecordId, RunId, Work, 
 use tengen_selfplay::order::{Order, Plan};
 use tengen_selfplay::wire::order_from_wire;
 use tengen_service::channel::Channel;
+use tengen_service::testing::now_us;
+use tokio_stream::wrappers::ReceiverStream;
 
 /// The actor and what it was promised.
 pub struct Ledger {
@@ -24,6 +26,8 @@ pub struct Ledger {
     run_id: RunId,
     rules: Fingerprint,
     rng: Xoshiro256PlusPlus,
+    /// What records of each lease so far are held to.
+    leases: BTreeMap<LeaseId, Expected>,
     /// Bytes of every game whose verdict was `stored`.
     pub acknowledged: BTreeMap<RecordId, Vec<u8>>,
     /// When each of these verdicts came, microseconds since the Unix epoch, in that order.
@@ -50,6 +54,7 @@ impl Ledger {
             run_id: RunId::new(run.run_id).expect("the run's id is legal"),
             rules,
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
+            leases: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
             acknowledged_at: Vec::new(),
         }
@@ -74,6 +79,7 @@ impl Ledger {
                 actor_id: self.actor_id.clone(),
                 games_parallel: 8,
                 games_per_minute: 60.0,
+                takes_players: false,
             };
             let answer = self
                 .client
@@ -89,6 +95,7 @@ impl Ledger {
                 } = order.plan
                 {
                     let expected = self.expected(&order, games, random_plies_max);
+                    self.leases.insert(expected.lease, expected.clone());
                     return (0..games).map(|index| self.play(&expected, index)).collect();
                 }
             }
@@ -96,16 +103,17 @@ impl Ledger {
         }
     }
 
-    /// Sends records and returns the verdicts in the order of the records; remembers what was stored. Fewer verdicts
+    /// Sends records and returns the verdicts, each with the place of its record as its ticket; remembers what was stored. Fewer verdicts
     /// than records come back when the connection broke.
     pub async fn submit(&mut self, records: &[Vec<u8>]) -> Vec<SubmitGameResponse> {
         let actor_id = self.actor_id.clone();
         let requests: Vec<SubmitGameRequest> = records
             .iter()
-            .map(|record| SubmitGameRequest {
+            .zip(0..)
+            .map(|(record, ticket)| SubmitGameRequest {
                 actor_id: actor_id.clone(),
                 record: record.clone(),
-                ticket: 0,
+                ticket,
             })
             .collect();
         let Ok(answer) = self.client.submit_games(tokio_stream::iter(requests)).await else {
@@ -114,18 +122,65 @@ impl Ledger {
         let mut stream = answer.into_inner();
         let mut verdicts = Vec::new();
         while let Ok(Some(verdict)) = stream.message().await {
-            if verdict.verdict() == Verdict::Stored {
-                let id = id_of(&verdict);
-                self.acknowledged_at.push((now_us(), id));
-                let bytes = records
-                    .iter()
-                    .find(|record| tengen_records::peek_id(record) == Some(id));
-                self.acknowledged
-                    .insert(id, bytes.expect("the verdict is about a game we sent").clone());
-            }
+            self.note(records, &verdict);
             verdicts.push(verdict);
         }
         verdicts
+    }
+
+    /// Sends records one after the other, `every` so often whatever becomes of those before, and returns how many a second
+    /// were acknowledged between the first verdict and the last: `1 / every`, unless the coordinator cannot keep up. All of
+    /// them must be stored.
+    pub async fn submit_paced(&mut self, records: &[Vec<u8>], every: Duration) -> f64 {
+        let (sender, receiver) = tokio::sync::mpsc::channel(records.len());
+        let (actor_id, to_send) = (self.actor_id.clone(), records.to_vec());
+        let sending = tokio::spawn(async move {
+            let mut ticks = tokio::time::interval(every);
+            for (record, ticket) in to_send.into_iter().zip(0..) {
+                ticks.tick().await;
+                let request = SubmitGameRequest {
+                    actor_id: actor_id.clone(),
+                    record,
+                    ticket,
+                };
+                sender.send(request).await.expect("the stream is open");
+            }
+        });
+        let answer = self.client.submit_games(ReceiverStream::new(receiver)).await;
+        let mut stream = answer.expect("the coordinator takes games").into_inner();
+        let (mut first, mut verdicts) = (None, 0);
+        while let Some(verdict) = stream.message().await.expect("the stream holds") {
+            first.get_or_insert_with(Instant::now);
+            assert_eq!(verdict.verdict(), Verdict::Stored, "{verdict:?}");
+            self.note(records, &verdict);
+            verdicts += 1;
+        }
+        sending.await.expect("all was sent");
+        assert_eq!(verdicts, records.len());
+        let first = first.expect("there are records");
+        (verdicts - 1) as f64 / first.elapsed().as_secs_f64()
+    }
+
+    /// What records of a lease are held to, if it was one of ours.
+    pub fn lease(&self, lease: LeaseId) -> Option<&Expected> {
+        self.leases.get(&lease)
+    }
+
+    /// The game that is played.
+    pub fn game(&self) -> &AnyGame {
+        &self.game
+    }
+
+    /// Remembers a promise.
+    fn note(&mut self, records: &[Vec<u8>], verdict: &SubmitGameResponse) {
+        if verdict.verdict() != Verdict::Stored {
+            return;
+        }
+        let id = id_of(verdict);
+        self.acknowledged_at.push((now_us(), id));
+        let record = records.get(verdict.ticket as usize);
+        self.acknowledged
+            .insert(id, record.expect("the verdict is about a game we sent").clone());
     }
 
     /// Sends records again, after whatever happened in between; returns how many verdicts came. What was acknowledged
@@ -196,6 +251,7 @@ impl Ledger {
             rules_fingerprint: self.rules,
             lease: order.lease,
             models: order.models.clone(),
+            players: None,
             settings_revision: order.settings_revision,
             lease_seed: order.seed,
             work: Work::SelfPlay {
@@ -236,11 +292,4 @@ fn id_of(verdict: &SubmitGameResponse) -> RecordId {
         lease: LeaseId::from_bytes(&verdict.lease_id).expect("a verdict names its lease"),
         index: verdict.game_index,
     }
-}
-
-fn now_us() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .expect("the clock is right");
-    u64::try_from(since.as_micros()).expect("the clock is right")
 }

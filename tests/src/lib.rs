@@ -4,11 +4,13 @@
 //! for events, and budgets are in games.
 
 pub mod api_docs;
+pub mod attack;
 pub mod cluster;
 pub mod coordinator;
 pub mod faults;
+pub mod guarded;
+pub mod http2;
 pub mod ledger;
 pub mod optimal;
-pub mod power_cut;
 pub mod proxy;
 pub mod terminal;

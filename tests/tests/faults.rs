@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_records::encode;
 use tengen_system_tests::coordinator::Coordinator;
-use tengen_system_tests::faults;
+use tengen_system_tests::faults::{self, Proof};
 use tengen_system_tests::ledger::Ledger;
 
 /// The steps of a game's way at which a coordinator can be made to die.
@@ -16,6 +16,7 @@ const GAMES: usize = 24;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_coordinator_killed_at_any_step_loses_and_doubles_no_acknowledged_game() {
+    let proof = Proof::begin("coordinator-killed");
     let kills = faults::scaled(40, 600);
     let folder = tempfile::tempdir().unwrap();
     let (run, data) = (faults::write_run(folder.path()), folder.path().join("data"));
@@ -65,5 +66,6 @@ async fn a_coordinator_killed_at_any_step_loses_and_doubles_no_acknowledged_game
     }
     coordinator.drain().await;
     ledger.assert_kept(&data);
-    println!("{kills} kills, {} games acknowledged", ledger.acknowledged.len());
+    let proof = proof.count("kills", kills);
+    proof.count("acknowledged_games", ledger.acknowledged.len()).proved();
 }

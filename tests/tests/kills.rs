@@ -6,6 +6,7 @@
 use tengen_proto::v1::Verdict;
 use tengen_records::encode;
 use tengen_system_tests::cluster::{Up, is_alive, signal};
+use tengen_system_tests::faults::Proof;
 use tengen_system_tests::ledger::Ledger;
 
 const RUN: &str = r#"
@@ -36,8 +37,12 @@ learner_threads = 1
 actor_threads = 1
 "#;
 
+/// Who is killed, one after the other.
+const TURN: [&str; 4] = ["coordinator", "learner", "actor", "coordinator"];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn killing_each_process_in_turn_loses_and_doubles_nothing() {
+    let proof = Proof::begin("processes-killed-in-turn");
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("kills.toml");
     std::fs::write(&run, RUN).unwrap();
@@ -46,7 +51,7 @@ async fn killing_each_process_in_turn_loses_and_doubles_nothing() {
     let mut up = Up::start_with(&run, &data, &[], &[("AUDIT__SHARE", "0")]);
     let mut ledger = Ledger::register(up.channel(), 7).await;
     let mut sent = Vec::new();
-    for part in ["coordinator", "learner", "actor", "coordinator"] {
+    for part in TURN {
         let records: Vec<Vec<u8>> = ledger.play_lease().await.iter().map(encode).collect();
         let (first, second) = records.split_at(records.len() / 2);
         let verdicts = ledger.submit(first).await;
@@ -73,6 +78,8 @@ async fn killing_each_process_in_turn_loses_and_doubles_nothing() {
     let (status, _) = up.interrupt();
     assert!(status.success());
     ledger.assert_kept(&data);
+    let proof = proof.count("kills", TURN.len());
+    proof.count("acknowledged_games", ledger.acknowledged.len()).proved();
 }
 
 /// Games stored and steps done.

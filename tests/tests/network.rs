@@ -14,7 +14,7 @@ use tengen_service::channel;
 use tengen_service::credentials::Credentials;
 use tengen_system_tests::cluster::program;
 use tengen_system_tests::coordinator::Coordinator;
-use tengen_system_tests::faults;
+use tengen_system_tests::faults::{self, Proof};
 use tengen_system_tests::ledger::hello;
 use tengen_system_tests::proxy::{Proxy, Weather};
 use tokio::process::{Child, Command};
@@ -25,7 +25,14 @@ const DRAINED_MAX: Duration = Duration::from_secs(30);
 /// Within this time after the coordinator is back, everybody must be registered.
 const REGISTERED_MAX: Duration = Duration::from_secs(10);
 /// Actors that come at once.
-const ACTORS: u64 = 200;
+const ACTORS: usize = 200;
+/// How bad the network is, one after the other.
+const WEATHERS: [(&str, Weather); 4] = [
+    ("cut", Weather::Cut),
+    ("silence", Weather::Silent),
+    ("one_way", Weather::OneWay),
+    ("slowness", Weather::Slow(Duration::from_millis(200))),
+];
 
 fn start_actor(url: &str, data: &Path) -> Child {
     Command::new(program("tengen-actor"))
@@ -57,7 +64,9 @@ fn finished_games(status: &RunStatus) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bad_network_loses_nothing_and_what_waited_is_stored_soon_after() {
-    let bad = Duration::from_secs(faults::scaled(2, 60) as u64);
+    let mut proof = Proof::begin("network-bad");
+    let seconds = faults::scaled(2, 60);
+    let bad = Duration::from_secs(seconds as u64);
     let folder = tempfile::tempdir().unwrap();
     let (run, data) = (faults::write_run(folder.path()), folder.path().join("data"));
     let coordinator = Coordinator::start(&run, &data, &[]).await;
@@ -65,12 +74,7 @@ async fn a_bad_network_loses_nothing_and_what_waited_is_stored_soon_after() {
     let kept = folder.path().join("actor");
     let mut actor = start_actor(&proxy.url(), &kept);
     until(&coordinator, |status| status.games >= 50).await;
-    for weather in [
-        Weather::Cut,
-        Weather::Silent,
-        Weather::OneWay,
-        Weather::Slow(Duration::from_millis(200)),
-    ] {
+    for (name, weather) in WEATHERS {
         proxy.set(weather);
         tokio::time::sleep(bad).await;
         let told = finished_games(&coordinator.status().await);
@@ -80,10 +84,7 @@ async fn a_bad_network_loses_nothing_and_what_waited_is_stored_soon_after() {
         let finished = finished_games(&until(&coordinator, |status| finished_games(status) > told).await);
         until(&coordinator, |status| status.games >= finished).await;
         assert!(fair.elapsed() < DRAINED_MAX, "{weather:?}: {:?}", fair.elapsed());
-        println!(
-            "{weather:?} for {bad:?}: {finished} games in all, drained {:?} after it",
-            fair.elapsed()
-        );
+        proof = proof.measure(&format!("drained_after_{name}_seconds"), fair.elapsed().as_secs_f64());
     }
     let lifeline = actor.stdin.take();
     drop(lifeline);
@@ -97,10 +98,13 @@ async fn a_bad_network_loses_nothing_and_what_waited_is_stored_soon_after() {
     let status = coordinator.status().await;
     assert!(status.rejected.is_empty(), "{:?}", status.rejected);
     coordinator.drain().await;
+    let proof = proof.count("kinds", WEATHERS.len()).count("seconds_each", seconds);
+    proof.count("stored_games", status.games as usize).proved();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hundred_actors_are_registered_soon_after_the_coordinator_is_back() {
+    let proof = Proof::begin("actors-return-at-once");
     let folder = tempfile::tempdir().unwrap();
     let (run, data) = (faults::write_run(folder.path()), folder.path().join("data"));
     let mut coordinator = Coordinator::start(&run, &data, &[]).await;
@@ -117,12 +121,11 @@ async fn two_hundred_actors_are_registered_soon_after_the_coordinator_is_back() 
     let back = Instant::now();
     proxy.lead_to(coordinator.addr());
     registering.await.unwrap();
-    assert!(back.elapsed() < REGISTERED_MAX, "{:?}", back.elapsed());
-    println!(
-        "{ACTORS} actors registered {:?} after the coordinator was back",
-        back.elapsed()
-    );
+    let after = back.elapsed();
+    assert!(after < REGISTERED_MAX, "{after:?}");
     coordinator.drain().await;
+    let proof = proof.count("actors", ACTORS);
+    proof.measure("registered_after_seconds", after.as_secs_f64()).proved();
 }
 
 /// Registers an actor over each channel, all at once, trying again as actors do.

@@ -7,16 +7,17 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use tengen_records::{LeaseId, RecordId, encode};
+use tengen_service::testing::power_cut::{Names, Trace, recorder};
 use tengen_system_tests::coordinator::Coordinator;
-use tengen_system_tests::faults;
+use tengen_system_tests::faults::{self, Proof};
 use tengen_system_tests::ledger::Ledger;
-use tengen_system_tests::power_cut::{Trace, recorder};
 
 /// Games sent, a few at a time, so that there are many commits.
 const GAMES: usize = 600;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_acknowledged_game_is_on_the_disk_after_a_power_cut_at_any_moment() {
+    let proof = Proof::begin("coordinator-power-cut");
     let folder = tempfile::tempdir().unwrap();
     let run = faults::write_run(folder.path());
     let (root, trace) = (folder.path().join("root"), folder.path().join("trace"));
@@ -39,7 +40,7 @@ async fn every_acknowledged_game_is_on_the_disk_after_a_power_cut_at_any_moment(
     let mut checked = 0;
     trace.cuts(after, |disk, before| {
         let into = tempfile::tempdir().unwrap();
-        disk.lay_out(&root, into.path());
+        disk.lay_out(&root, into.path(), Names::Synced);
         let promised = ledger.acknowledged_at.iter().take_while(|(at, _)| *at < before);
         let kept = games_in(&into.path().join("data"));
         for (_, id) in promised {
@@ -51,12 +52,12 @@ async fn every_acknowledged_game_is_on_the_disk_after_a_power_cut_at_any_moment(
             checked += 1;
         }
     });
-    println!(
-        "{cuts} cuts within {} calls with {} fsyncs, {checked} promises kept",
-        trace.len(),
-        trace.syncs()
-    );
     assert!(checked > cuts * GAMES / 4, "the cuts came too early to say anything");
+    let proof = proof
+        .count("cuts", cuts)
+        .count("calls", trace.len())
+        .count("fsyncs", trace.syncs());
+    proof.count("promises_kept", checked).proved();
 }
 
 /// The games of a database as it recovers.

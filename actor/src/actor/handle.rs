@@ -117,13 +117,16 @@ impl Actor {
         }
         let Level { games, bytes, room } = level;
         match room {
+            // The spool itself says what becomes of a full disk.
+            Room::DiskFull => {}
+            Room::Everything if before.room == Room::DiskFull => {}
             Room::Everything => tracing::info!(games, bytes, "the spool has room again: self-play goes on"),
             Room::Matches => tracing::warn!(games, bytes, "the spool is full up to its reserve: self-play pauses"),
             Room::Nothing => tracing::warn!(games, bytes, "the spool is full: play stops until games are taken"),
         }
         self.queue.set_starting(match room {
             Room::Everything => Starting::Everything,
-            Room::Matches | Room::Nothing => Starting::Matches,
+            Room::Matches | Room::Nothing | Room::DiskFull => Starting::Matches,
         });
     }
 
@@ -352,6 +355,7 @@ impl Actor {
             return format!("{failure:#}");
         }
         match self.level.room {
+            Room::DiskFull => "the disk that its spool is on is full".to_owned(),
             Room::Nothing => "its spool is full".to_owned(),
             Room::Matches => "its spool is full up to its reserve: self-play pauses".to_owned(),
             Room::Everything => self.waiting.clone(),

@@ -13,8 +13,8 @@ use tengen_proto::v1::{ReportActorResponse, SubmitGameRequest, SubmitGameRespons
 use tengen_records::{LeaseId, ModelId};
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::{self, Channel};
+use tengen_service::files::remove_half_written;
 use tengen_service::host;
-use tengen_service::lock::lock_folder;
 use tengen_service::usage::UsageMeter;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
@@ -22,6 +22,7 @@ use tokio::time::{Duration, Instant, Interval, MissedTickBehavior, interval, sle
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
+use crate::folder;
 use crate::handshake::{HandshakeError, Me, Run};
 use crate::identity;
 use crate::leases::Leases;
@@ -48,12 +49,22 @@ const FLUSH_MAX: Duration = Duration::from_secs(10);
 const PROVIDER_UNKNOWN: &str = "none yet";
 
 /// Plays for the coordinator at `options.join` until `shutdown`, then drains.
-pub async fn run(options: Options, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let _folder = lock_folder(&options.data, "actor")?;
+pub async fn run(mut options: Options, shutdown: CancellationToken) -> anyhow::Result<()> {
+    let _folder = if options.share_data {
+        let (data, lock) = folder::take_first_free(&options.data)?;
+        options.data = data;
+        lock
+    } else {
+        folder::take(&options.data)?
+    };
     let me = Me {
         id: identity::load_or_create(&options.data)?.to_string(),
         host: host::name(),
     };
+    for folder in ["spool", "rejected", "models"] {
+        let folder = options.data.join(folder);
+        remove_half_written(&folder).with_context(|| format!("failed to tidy {}", folder.display()))?;
+    }
     tengen_inference::init(options.onnxruntime.as_deref())?;
     let (data, bytes_max) = (options.data.clone(), options.spool_bytes_max);
     let mut store = spawn_blocking(move || Store::open(&data, bytes_max)).await??;
@@ -255,7 +266,7 @@ impl Actor {
         }
         // The spool's thread tells nobody any more: it makes durable what it was given, and ends.
         self.events = None;
-        self.spool.close().await;
+        let closed = self.spool.close().await;
         let Tally {
             stored,
             duplicate,
@@ -264,7 +275,10 @@ impl Actor {
         } = self.tally;
         let undecided = self.level.games;
         tracing::info!(stored, duplicate, conflict, rejected, undecided, "drained");
-        self.failure.map_or(Ok(()), Err)
+        match self.failure {
+            Some(failure) => Err(failure),
+            None => closed.context("the spool failed"),
+        }
     }
 
     /// Waits for the next event. Loses nothing when a branch is dropped: every source keeps what it has.
@@ -351,5 +365,6 @@ fn work_request(actor: &Actor) -> v1::GetWorkRequest {
         actor_id: actor.me.id.clone(),
         games_parallel: actor.options.games,
         games_per_minute: actor.rates.games_per_minute(),
+        takes_players: true,
     }
 }

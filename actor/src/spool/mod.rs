@@ -7,17 +7,20 @@
 //! A segment is removed when every game in it has its verdict. There are no marks for single games: after a crash the
 //! games of the segments that are left are sent again, and the coordinator answers `duplicate` to those it has.
 //!
+//! When the disk is full the spool keeps what it has, hands it out to be sent, and takes nothing more until there is room.
+//!
 //! Deliberately absent: the wire, leases, and async code. One named thread does all reading, writing and syncing.
 
 mod frame;
 mod rejected;
 mod store;
+pub mod testing;
 mod thread;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tengen_service::files::WriteError;
+use tengen_service::files::{WriteError, is_out_of_room};
 
 use crate::handshake::RunKey;
 
@@ -40,6 +43,18 @@ pub(crate) enum SpoolError {
     /// The disk, in a file that is written whole.
     #[error(transparent)]
     Write(#[from] WriteError),
+    /// Games that waited for room when the process ended.
+    #[error(
+        "the last {games} games did not fit into {path} and were never sent, whoever takes their lease plays them again: \
+         make room on this disk ({source})",
+        path = path.display()
+    )]
+    Unkept {
+        games: usize,
+        path: PathBuf,
+        #[source]
+        source: Box<SpoolError>,
+    },
     /// The games are of another run.
     #[error(
         "{path} holds {games} games of run {old} that have no verdict, and the coordinator serves run {new}: let this actor \
@@ -55,6 +70,15 @@ pub(crate) enum SpoolError {
 }
 
 impl SpoolError {
+    /// Whether the disk is full: then the same may work later.
+    pub(crate) fn is_out_of_room(&self) -> bool {
+        match self {
+            SpoolError::Io { source, .. } => is_out_of_room(source),
+            SpoolError::Write(error) => error.is_out_of_room(),
+            SpoolError::Unkept { .. } | SpoolError::OtherRun { .. } => false,
+        }
+    }
+
     fn io(doing: &'static str, path: &Path, source: io::Error) -> SpoolError {
         SpoolError::Io {
             doing,

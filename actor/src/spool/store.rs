@@ -1,7 +1,8 @@
 //! The segments on disk: append, read in order, count verdicts, remove. Blocks; knows no threads.
 //!
 //! Memory holds eight bytes for each game that was not read yet, never the games. After a start nothing is appended to
-//! a segment of before: what a crash did to its end can then do no harm to anything later.
+//! a segment of before, nor to one of which a write has failed: what became of its end can then do no harm to anything
+//! later.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs::{File, OpenOptions};
@@ -35,6 +36,8 @@ pub(crate) enum Room {
     Matches,
     /// Nothing: whoever has a game must wait.
     Nothing,
+    /// Nothing, because the disk itself is full.
+    DiskFull,
 }
 
 /// One segment file.
@@ -54,9 +57,13 @@ pub(crate) struct Store {
     rejected: Rejected,
     bytes_max: u64,
     segments: BTreeMap<u64, Segment>,
-    /// The segment being written; frames wait in the buffer until they are written together.
+    /// The segment being written.
     writing: Option<(u64, File)>,
+    /// Frames that are not durable yet, to be written together, and the length of the game in each.
     buffer: Vec<u8>,
+    waiting: VecDeque<u32>,
+    /// Frames that went bad on the disk, with their segments and offsets, until they are set aside.
+    damaged: VecDeque<(u64, usize, Vec<u8>)>,
     /// The segment being read.
     reading: Option<(u64, File)>,
     /// No segment before this one has unread games.
@@ -85,6 +92,8 @@ impl Store {
             segments: BTreeMap::new(),
             writing: None,
             buffer: Vec::new(),
+            waiting: VecDeque::new(),
+            damaged: VecDeque::new(),
             reading: None,
             first_unread: 0,
             next: 1,
@@ -126,7 +135,12 @@ impl Store {
         Ok(write_atomic(&path, format!("{run}\n").as_bytes())?)
     }
 
-    /// Games without a verdict.
+    /// The folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Durable games without a verdict.
     pub(crate) fn games(&self) -> u64 {
         self.games
     }
@@ -150,47 +164,80 @@ impl Store {
         &self.rejected
     }
 
-    /// Adds a game; it is not durable before [`Store::sync`] has returned.
-    pub(super) fn append(&mut self, game: &[u8]) -> Result<(), SpoolError> {
-        let segment_bytes = (self.bytes_max / SEGMENTS_MIN).clamp(1, SEGMENT_BYTES_MAX);
-        let number = match &self.writing {
-            Some((number, _)) => *number,
-            None => self.begin_segment()?,
-        };
-        let buffered = self.buffer.len() as u64;
-        let segment = self.segments.entry(number).or_default();
-        // Both fit: a game is at most 8 MiB, a segment little more than its bound.
-        segment
-            .unread
-            .push_back(((segment.bytes + buffered) as u32, game.len() as u32));
-        segment.open += 1;
-        let full = segment.bytes + buffered >= segment_bytes;
-        self.games += 1;
-        self.buffer.extend_from_slice(&header(game));
-        self.buffer.extend_from_slice(game);
-        if full { self.end_segment() } else { Ok(()) }
+    /// How many games were added and are not durable, and the bytes that they will take.
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        (self.waiting.len(), self.buffer.len())
     }
 
-    /// Makes everything added durable.
+    /// Adds a game; it is not durable before [`Store::sync`] has returned.
+    pub(super) fn append(&mut self, game: &[u8]) {
+        // It fits: a game's length is checked at the spool's door.
+        self.waiting.push_back(game.len() as u32);
+        self.buffer.extend_from_slice(&header(game));
+        self.buffer.extend_from_slice(game);
+    }
+
+    /// Whether something that went bad on the disk was not set aside yet.
+    pub(super) fn has_damaged(&self) -> bool {
+        !self.damaged.is_empty()
+    }
+
+    /// Makes everything added durable. What an error leaves out still waits: nothing is lost by trying again.
     pub(super) fn sync(&mut self) -> Result<(), SpoolError> {
-        let Some((number, file)) = &mut self.writing else {
-            return Ok(());
-        };
-        if self.buffer.is_empty() {
-            return Ok(());
+        while !self.waiting.is_empty() {
+            self.sync_part()?;
         }
-        let path = segment_path(&self.folder, *number);
-        file.write_all(&self.buffer)
-            .and_then(|()| file.sync_data())
-            .map_err(|source| SpoolError::io("write", &path, source))?;
-        let written = self.buffer.len() as u64;
-        self.segments.entry(*number).or_default().bytes += written;
-        self.bytes += written;
-        self.buffer.clear();
+        while let Some((segment, offset, frame)) = self.damaged.front() {
+            let segment = *segment;
+            self.set_damaged_aside(segment, *offset, frame)?;
+            self.damaged.pop_front();
+            self.settle(segment)?;
+        }
         Ok(())
     }
 
-    /// Reads the oldest game that was not read yet. Games that went bad on the disk are set aside on the way.
+    /// Makes as many of the oldest waiting games durable as the segment takes.
+    fn sync_part(&mut self) -> Result<(), SpoolError> {
+        let segment_bytes = (self.bytes_max / SEGMENTS_MIN).clamp(1, SEGMENT_BYTES_MAX);
+        let (number, mut file) = match self.writing.take() {
+            Some(writing) => writing,
+            None => self.begin_segment()?,
+        };
+        let begin = self.segments.get(&number).map_or(0, |segment| segment.bytes);
+        let mut frames = Vec::new();
+        let mut end = begin;
+        for &len in &self.waiting {
+            // It fits: a game is at most 8 MiB, a segment little more than its bound.
+            frames.push((end as u32, len));
+            end += HEADER_BYTES as u64 + u64::from(len);
+            if end >= segment_bytes {
+                break;
+            }
+        }
+        let written = end - begin;
+        if let Err(source) = file
+            .write_all(&self.buffer[..written as usize])
+            .and_then(|()| file.sync_data())
+        {
+            self.give_up_segment(number, &file);
+            return Err(SpoolError::io("write", &segment_path(&self.folder, number), source));
+        }
+        self.buffer.drain(..written as usize);
+        self.waiting.drain(..frames.len());
+        self.bytes += written;
+        self.games += frames.len() as u64;
+        let segment = self.segments.entry(number).or_default();
+        segment.bytes = end;
+        segment.open += frames.len() as u64;
+        segment.unread.extend(frames);
+        if end < segment_bytes {
+            self.writing = Some((number, file));
+        }
+        Ok(())
+    }
+
+    /// Reads the oldest game that was not read yet. Games that went bad on the disk are passed over, and set aside by the
+    /// next [`Store::sync`].
     pub(super) fn read(&mut self) -> Result<Option<Read>, SpoolError> {
         loop {
             let mut unread = self.segments.range_mut(self.first_unread..);
@@ -219,8 +266,7 @@ impl Store {
                     game,
                 }));
             }
-            self.set_damaged_aside(number, offset as usize, &frame)?;
-            self.settle(number)?;
+            self.damaged.push_back((number, offset as usize, frame));
         }
     }
 
@@ -241,7 +287,12 @@ impl Store {
     /// The last act: a spool without games leaves no segment, so that the next start has nothing to send again.
     pub(super) fn close(&mut self) -> Result<(), SpoolError> {
         self.sync()?;
-        self.end_segment()
+        match self.writing.take() {
+            Some((number, _)) if self.segments.get(&number).is_some_and(|segment| segment.open == 0) => {
+                self.remove(number)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Numbers of the segments in the folder, ascending.
@@ -307,26 +358,28 @@ impl Store {
         self.rejected.keep_damaged(segment, offset, bytes, &reason)
     }
 
-    fn begin_segment(&mut self) -> Result<u64, SpoolError> {
+    fn begin_segment(&mut self) -> Result<(u64, File), SpoolError> {
         let number = self.next;
+        // A number is used once, whatever becomes of its file.
+        self.next += 1;
         let path = segment_path(&self.folder, number);
         let file = OpenOptions::new().create_new(true).append(true).open(&path);
         let file = file
             .and_then(|file| sync_folder(&self.folder).map(|()| file))
             .map_err(|source| SpoolError::io("create", &path, source))?;
-        self.next += 1;
         self.segments.insert(number, Segment::default());
-        self.writing = Some((number, file));
-        Ok(number)
+        Ok((number, file))
     }
 
-    fn end_segment(&mut self) -> Result<(), SpoolError> {
-        self.sync()?;
-        match self.writing.take() {
-            Some((number, _)) if self.segments.get(&number).is_some_and(|segment| segment.open == 0) => {
-                self.remove(number)
-            }
-            _ => Ok(()),
+    /// A write to the segment failed. What it left is cut off, and nothing is written there again: after a failed fsync
+    /// nobody can say what of it is on the disk.
+    fn give_up_segment(&mut self, number: u64, file: &File) {
+        let cut = match self.segments.get(&number) {
+            Some(segment) if segment.open > 0 => file.set_len(segment.bytes).and_then(|()| file.sync_all()),
+            _ => self.remove(number).map_err(io::Error::other),
+        };
+        if let Err(error) = cut {
+            tracing::warn!(segment = number, %error, "what a failed write left in the spool stays until the next start");
         }
     }
 

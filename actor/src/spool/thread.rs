@@ -2,15 +2,19 @@
 //! the event loop as verdicts make room.
 //!
 //! Every wait is bounded by somebody else's progress: the playing threads wait while the spool has no room, this thread
-//! waits for the event loop to take events, and the event loop never waits for this thread.
+//! waits for the event loop to take events, and the event loop never waits for this thread. On a full disk this thread
+//! keeps in memory what it has taken, tells nobody of it, and tries again: after each segment that goes, and as time passes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, bounded, never, select};
-use tengen_records::{RECORD_BYTES_MAX, RecordId};
+use crossbeam_channel::{Receiver, Sender, at, bounded, never, select};
+use tengen_records::{RECORD_BYTES_MAX, RecordId, peek_id};
+use tengen_service::backoff::Backoff;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::SendError;
 
 use super::store::{Room, Store};
 use super::{Read, SpoolError};
@@ -24,6 +28,8 @@ const WINDOW_BYTES_MAX: usize = 32 << 20;
 const BATCH_GAMES_MAX: usize = 256;
 /// Bytes that are made durable together at most, but for the last game.
 const BATCH_BYTES_MAX: usize = 8 << 20;
+/// A disk that fills up again and again as verdicts make a little room is mentioned once in this time.
+const SAY_AGAIN_AFTER: Duration = Duration::from_secs(600);
 /// Orders that may wait: one for each game handed out, and a few words.
 const ORDERS_MAX: usize = WINDOW_GAMES_MAX + 8;
 
@@ -80,7 +86,7 @@ enum Order {
 /// The event loop's end of it.
 pub(crate) struct Spool {
     orders: Sender<Order>,
-    thread: JoinHandle<()>,
+    thread: JoinHandle<Result<(), SpoolError>>,
 }
 
 impl Spool {
@@ -102,6 +108,9 @@ impl Spool {
             out_bytes: 0,
             last_ticket: 0,
             told: None,
+            aside: VecDeque::new(),
+            full: None,
+            said_at: None,
         };
         let thread = Builder::new().name("spool".to_owned()).spawn(|| keeper.run())?;
         Ok(Spool { orders, thread })
@@ -123,11 +132,14 @@ impl Spool {
     }
 
     /// Waits until everything is durable and the thread has ended. Its events must not be awaited any more.
-    pub(crate) async fn close(self) {
+    pub(crate) async fn close(self) -> Result<(), SpoolError> {
         let Spool { orders, thread } = self;
         drop(orders);
         // A panic of the thread was noticed when its events ended.
-        let _ended = tokio::task::spawn_blocking(|| thread.join()).await;
+        match tokio::task::spawn_blocking(|| thread.join()).await {
+            Ok(Ok(ended)) => ended,
+            _ => Ok(()),
+        }
     }
 
     /// There is room for one order about every game handed out: only a thread that has ended takes none.
@@ -146,6 +158,24 @@ struct Batch {
     bytes: usize,
 }
 
+/// A game that belongs in `rejected/`, and the one that it was among those handed out.
+struct Aside {
+    ticket: Option<Ticket>,
+    id: RecordId,
+    game: Vec<u8>,
+    reason: String,
+}
+
+/// The disk is full.
+#[derive(Default)]
+struct Full {
+    backoff: Backoff,
+    /// When writing is tried again; `None` at once.
+    retry_at: Option<Instant>,
+    /// Whether the log has it.
+    said: bool,
+}
+
 /// The event loop is gone.
 struct Deaf;
 
@@ -162,13 +192,22 @@ struct Keeper {
     last_ticket: u64,
     /// The level last told.
     told: Option<Level>,
+    /// Games on their way into `rejected/`; they wait there only while the disk is full.
+    aside: VecDeque<Aside>,
+    full: Option<Full>,
+    /// When the log was told last that the disk is full.
+    said_at: Option<Instant>,
 }
 
 impl Keeper {
-    fn run(mut self) {
-        if let Err(error) = self.keep() {
-            // Nobody listens only when the process is ending anyway.
-            let _ = self.events.blocking_send(SpoolEvent::Failed(error));
+    /// Keeps games to the end; an error that nobody listens to any more is returned.
+    fn run(mut self) -> Result<(), SpoolError> {
+        let Err(error) = self.keep() else {
+            return Ok(());
+        };
+        match self.events.blocking_send(SpoolEvent::Failed(error)) {
+            Err(SendError(SpoolEvent::Failed(error))) => Err(error),
+            _ => Ok(()),
         }
     }
 
@@ -176,13 +215,21 @@ impl Keeper {
     fn keep(&mut self) -> Result<(), SpoolError> {
         let mut heard = self.tell()?;
         while heard.is_ok() && self.gather()? {
-            self.store.sync()?;
+            self.make_durable()?;
             heard = self.tell()?;
         }
         // What the playing threads handed over before they ended is durable too, told or not.
         while let Ok(event) = self.finished.try_recv() {
-            self.take(event)?;
+            self.take(event);
         }
+        self.write().map_err(|source| match self.store.waiting() {
+            (0, _) => source,
+            (games, _) => SpoolError::Unkept {
+                games,
+                path: self.store.folder().to_path_buf(),
+                source: Box::new(source),
+            },
+        })?;
         self.store.close()
     }
 
@@ -190,23 +237,25 @@ impl Keeper {
     fn gather(&mut self) -> Result<bool, SpoolError> {
         let nothing = never();
         let finished = if self.takes() { &self.finished } else { &nothing };
+        let retry = self.full.as_ref().and_then(|full| full.retry_at).map_or_else(never, at);
         select! {
             recv(self.orders) -> order => match order {
                 Ok(order) => self.obey(order)?,
                 Err(_) => return Ok(false),
             },
             recv(finished) -> event => match event {
-                Ok(event) => self.take(event)?,
+                Ok(event) => self.take(event),
                 // Every playing thread has ended.
                 Err(_) => self.finished = never(),
             },
+            recv(retry) -> _ => {}
         }
         while let Ok(order) = self.orders.try_recv() {
             self.obey(order)?;
         }
         while self.takes() && self.batch.games < BATCH_GAMES_MAX && self.batch.bytes < BATCH_BYTES_MAX {
             match self.finished.try_recv() {
-                Ok(event) => self.take(event)?,
+                Ok(event) => self.take(event),
                 Err(_) => break,
             }
         }
@@ -214,22 +263,32 @@ impl Keeper {
     }
 
     fn takes(&self) -> bool {
-        self.take_all || self.store.room() != Room::Nothing
+        self.take_all || !matches!(self.room(), Room::Nothing | Room::DiskFull)
     }
 
-    fn take(&mut self, event: WorkerEvent) -> Result<(), SpoolError> {
+    fn room(&self) -> Room {
+        match &self.full {
+            Some(_) => Room::DiskFull,
+            None => self.store.room(),
+        }
+    }
+
+    fn take(&mut self, event: WorkerEvent) {
         let batch = &mut self.batch;
         match event {
             WorkerEvent::Notice(notice) => batch.events.push(SpoolEvent::Notice(notice)),
             WorkerEvent::Finished { id, game } if game.len() > RECORD_BYTES_MAX => {
                 let bytes = game.len();
-                let reason =
-                    format!("not sent: {bytes} bytes, and no coordinator takes more than {RECORD_BYTES_MAX}\n");
-                self.store.rejected().keep_game(id, &game, &reason)?;
                 batch.events.push(SpoolEvent::TooLarge { id, bytes });
+                self.aside.push_back(Aside {
+                    ticket: None,
+                    id,
+                    game,
+                    reason: format!("not sent: {bytes} bytes, and no coordinator takes more than {RECORD_BYTES_MAX}\n"),
+                });
             }
             WorkerEvent::Finished { id, game } => {
-                self.store.append(&game)?;
+                self.store.append(&game);
                 batch.games += 1;
                 batch.bytes += game.len();
                 match batch.events.last_mut() {
@@ -238,28 +297,87 @@ impl Keeper {
                 }
             }
         }
-        Ok(())
     }
 
     fn obey(&mut self, order: Order) -> Result<(), SpoolError> {
-        let ticket = match order {
-            Order::TakeAll => {
-                self.take_all = true;
-                return Ok(());
-            }
-            Order::Settle(ticket) => ticket,
-            Order::SetAside { ticket, game, reason } => {
-                if let Some(id) = tengen_records::peek_id(&game) {
-                    self.store.rejected().keep_game(id, &game, &reason)?;
-                }
-                ticket
-            }
-        };
+        match order {
+            Order::TakeAll => self.take_all = true,
+            Order::Settle(ticket) => self.settle(ticket)?,
+            Order::SetAside { ticket, game, reason } => match peek_id(&game) {
+                Some(id) => self.aside.push_back(Aside {
+                    ticket: Some(ticket),
+                    id,
+                    game,
+                    reason,
+                }),
+                None => self.settle(ticket)?,
+            },
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, ticket: Ticket) -> Result<(), SpoolError> {
         let Some((segment, len)) = self.out.remove(&ticket) else {
             return Ok(());
         };
         self.out_bytes -= len;
-        self.store.settle(segment)
+        let before = self.store.bytes();
+        self.store.settle(segment)?;
+        if let Some(full) = self.full.as_mut().filter(|_| self.store.bytes() < before) {
+            full.retry_at = None;
+        }
+        Ok(())
+    }
+
+    /// Makes everything taken in durable, unless the disk is full and it is not yet time to try again.
+    fn make_durable(&mut self) -> Result<(), SpoolError> {
+        let retry_at = self.full.as_ref().and_then(|full| full.retry_at);
+        if retry_at.is_some_and(|at| Instant::now() < at) {
+            return Ok(());
+        }
+        match self.write() {
+            Ok(()) => {
+                if self.full.take().is_some_and(|full| full.said) {
+                    tracing::info!("there is room on the disk again: play goes on");
+                }
+                Ok(())
+            }
+            Err(error) => self.note_full(error),
+        }
+    }
+
+    fn write(&mut self) -> Result<(), SpoolError> {
+        self.store.sync()?;
+        while let Some(Aside {
+            ticket,
+            id,
+            game,
+            reason,
+        }) = self.aside.front()
+        {
+            self.store.rejected().keep_game(*id, game, reason)?;
+            let ticket = *ticket;
+            self.aside.pop_front();
+            ticket.map_or(Ok(()), |ticket| self.settle(ticket))?;
+        }
+        Ok(())
+    }
+
+    /// A full disk is waited for, anything else ends the spool.
+    fn note_full(&mut self, error: SpoolError) -> Result<(), SpoolError> {
+        if !error.is_out_of_room() {
+            return Err(error);
+        }
+        let now = Instant::now();
+        let full = self.full.get_or_insert_default();
+        if self.said_at.is_none_or(|at| now - at >= SAY_AGAIN_AFTER) {
+            self.said_at = Some(now);
+            full.said = true;
+            let (waiting, bytes) = self.store.waiting();
+            tracing::error!(%error, waiting, bytes, "the disk is full: play stops until there is room for what is finished");
+        }
+        full.retry_at = Some(now + full.backoff.next_delay());
+        Ok(())
     }
 
     /// Tells what has become durable, and hands out games while there is room for them.
@@ -267,9 +385,13 @@ impl Keeper {
         let level = Level {
             games: self.store.games(),
             bytes: self.store.bytes(),
-            room: self.store.room(),
+            room: self.room(),
         };
-        let batch = std::mem::take(&mut self.batch);
+        // On a full disk only a part of it may be durable: all of it waits.
+        let batch = match self.full {
+            Some(_) => Batch::default(),
+            None => std::mem::take(&mut self.batch),
+        };
         let news = (self.told != Some(level)).then_some(SpoolEvent::Level(level));
         self.told = Some(level);
         for event in news.into_iter().chain(batch.events) {
@@ -289,6 +411,10 @@ impl Keeper {
             if self.events.blocking_send(unsent).is_err() {
                 return Ok(Err(Deaf));
             }
+        }
+        if self.store.has_damaged() && self.full.is_none() {
+            self.make_durable()?;
+            return self.tell();
         }
         Ok(Ok(()))
     }

@@ -2,9 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod disk;
+mod flips;
+mod fuzz_seeds;
 mod models;
 mod peer;
 mod play;
+mod power_cut;
 mod process;
 mod spool;
 
@@ -36,6 +40,7 @@ pub(crate) fn options(server: &Server, data: &Path) -> Options {
         join: server.url(),
         connect: ConnectArgs::default(),
         data: data.to_path_buf(),
+        share_data: false,
         games: 8,
         batch_max: 8,
         threads: Some(2),

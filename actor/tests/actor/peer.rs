@@ -22,13 +22,14 @@ use tengen_records::{Endings, Expected, LeaseId, ModelIndex, RecordId, RunId, Wo
 use tengen_search::Settings;
 use tengen_selfplay::wire::order_to_wire;
 use tengen_selfplay::{ModelBytes, Order, Plan};
+use tengen_service::testing::now_us;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, Streaming};
 
 /// How long anything may take before the test counts as failed. Nothing waits this long when all is well.
-const GUARD: Duration = Duration::from_secs(40);
+const GUARD: Duration = Duration::from_secs(120);
 
 /// What the peer answers to a record that passed its check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +51,7 @@ pub(crate) enum DownloadFault {
     Break(usize),
     /// The stream ends after about so many bytes as if it were complete.
     End(usize),
-    /// The byte at this place of the file is another one.
+    /// This bit of the file is another one, counted from the lowest of the first byte; of a file with fewer, one of them.
     Flip(usize),
     /// The chunk that should begin at this place is left out.
     Skip(usize),
@@ -69,6 +70,11 @@ pub(crate) struct State {
     pub(crate) seen: BTreeMap<RecordId, Vec<u8>>,
     /// Arrivals by game, whatever the verdict.
     pub(crate) arrivals: BTreeMap<RecordId, u32>,
+    /// When each game first came, and when it first had a verdict that ends it, microseconds since the Unix epoch.
+    pub(crate) arrived_at: BTreeMap<RecordId, u64>,
+    pub(crate) decided_at: BTreeMap<RecordId, u64>,
+    /// When reports came while the peer was silent, with the games that waited for a verdict.
+    pub(crate) counted: Vec<(u64, u32)>,
     pub(crate) verdicts: BTreeMap<&'static str, u32>,
     pub(crate) registered: u32,
     pub(crate) asked: u32,
@@ -116,6 +122,9 @@ impl Peer {
             stored: BTreeMap::new(),
             seen: BTreeMap::new(),
             arrivals: BTreeMap::new(),
+            arrived_at: BTreeMap::new(),
+            decided_at: BTreeMap::new(),
+            counted: Vec::new(),
             verdicts: BTreeMap::new(),
             registered: 0,
             asked: 0,
@@ -218,6 +227,8 @@ impl Peer {
             let arrivals = state.arrivals.entry(id).or_default();
             *arrivals += 1;
             let first = *arrivals == 1;
+            let now = now_us();
+            state.arrived_at.entry(id).or_insert(now);
             state.seen.insert(id, record.clone());
             let verdict = match (outcome, state.mood) {
                 (Err(rejection), _) => panic!("game {id}: {rejection}"),
@@ -230,6 +241,9 @@ impl Peer {
                     Some(_) => Verdict::Conflict,
                 },
             };
+            if verdict != Verdict::Retry {
+                state.decided_at.entry(id).or_insert(now);
+            }
             *state.verdicts.entry(verdict.as_str_name()).or_default() += 1;
             Some(SubmitGameResponse {
                 // As for a record that cannot be read: the ticket alone must do.
@@ -266,13 +280,14 @@ impl Peer {
                 index_end: u32::MAX,
                 random_plies_max: *random_plies_max,
             },
-            Plan::Match { games } => Work::Match(games.iter().map(match_game).collect()),
+            Plan::Match { games } | Plan::Rating { games, .. } => Work::Match(games.iter().map(match_game).collect()),
         };
         let expected = Expected {
             run_id: RunId::new("peer-run").unwrap(),
             game_id: self.game.spec().id.clone(),
             rules_fingerprint: self.game.rules_fingerprint(),
             lease: order.lease,
+            players: order.plan.players().cloned(),
             models: order.models,
             settings_revision: order.settings_revision,
             lease_seed: order.seed,
@@ -402,6 +417,9 @@ impl ActorService for Peer {
                     .iter()
                     .map(|id| LeaseId::from_bytes(id).unwrap()),
             );
+            if state.mood == Mood::Silence {
+                state.counted.push((now_us(), report.queue));
+            }
             state.reports.push(report);
             ReportActorResponse {
                 cancelled_lease_ids: wire(&state.cancel),
@@ -445,8 +463,9 @@ impl ModelService for Peer {
             let model = state.models.iter().find(|model| model.id().0 == *model_id).unwrap();
             (model.bytes().to_vec(), state.download_faults.pop_front())
         });
-        if let Some(DownloadFault::Flip(at)) = fault {
-            bytes[at] ^= 1;
+        if let Some(DownloadFault::Flip(bit)) = fault {
+            let bit = bit % (8 * bytes.len());
+            bytes[bit / 8] ^= 1 << (bit % 8);
         }
         let mut answers = Vec::new();
         for (number, data) in bytes[offset as usize..].chunks(1_000).enumerate() {

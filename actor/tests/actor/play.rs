@@ -253,6 +253,7 @@ async fn an_actor_may_start_before_its_coordinator_and_stop_without_one() {
         join: join.clone(),
         connect: ConnectArgs::default(),
         data: data.to_path_buf(),
+        share_data: false,
         games: 4,
         batch_max: 4,
         threads: Some(1),

@@ -1,5 +1,6 @@
 //! The process `tengen-actor`: killed, restarted, told to stop.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -10,17 +11,25 @@ use crate::spool::{segments, spooled};
 use crate::{ANY_PORT, Running, options, self_play};
 
 /// A running process. Dropping it kills it.
-struct Process(Child);
+pub(crate) struct Process(Child);
 
 impl Process {
-    fn start(url: &str, data: &Path) -> Process {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tengen-actor"));
+    pub(crate) fn start(url: &str, data: &Path) -> Process {
+        Process::start_under(&[], 8, url, data)
+    }
+
+    /// The same under another program, for example a recorder, with so many games at once.
+    pub(crate) fn start_under(wrapper: &[OsString], games: u32, url: &str, data: &Path) -> Process {
+        let mut words = wrapper.to_vec();
+        words.push(env!("CARGO_BIN_EXE_tengen-actor").into());
+        let mut command = Command::new(&words[0]);
         command
+            .args(&words[1..])
             .args([
                 "--join",
                 url,
                 "--games",
-                "8",
+                &games.to_string(),
                 "--batch-max",
                 "8",
                 "--threads",
@@ -36,15 +45,26 @@ impl Process {
     }
 
     /// kill -9.
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
 
     /// SIGTERM, and the status it ends with.
-    async fn terminate(mut self) -> ExitStatus {
-        let id = self.0.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    pub(crate) async fn terminate(self) -> ExitStatus {
+        signal("TERM", self.0.id());
+        self.ended().await
+    }
+
+    /// A signal to the process that runs in the recorder's care, and the status that the recorder ends with.
+    pub(crate) async fn signal_recorded(self, name: &str) -> ExitStatus {
+        let recorder = self.0.id();
+        let children = std::fs::read_to_string(format!("/proc/{recorder}/task/{recorder}/children")).unwrap();
+        signal(name, children.trim().parse().unwrap());
+        self.ended().await
+    }
+
+    async fn ended(mut self) -> ExitStatus {
         tokio::task::spawn_blocking(move || self.0.wait().unwrap())
             .await
             .unwrap()
@@ -57,6 +77,13 @@ impl Drop for Process {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+fn signal(name: &str, process: u32) {
+    let sent = Command::new("kill")
+        .args([format!("-{name}"), process.to_string()])
+        .status();
+    assert!(sent.unwrap().success());
 }
 
 fn game(lease: u128, index: u32) -> RecordId {
@@ -150,10 +177,13 @@ async fn a_damaged_segment_costs_the_damaged_game_and_is_set_aside() {
     let data = tempfile::tempdir().unwrap();
     let peer = Peer::new("tic-tac-toe");
     let server = killed_with_games(&peer, data.path(), 50).await;
+    // With this server ends the connection of the killed actor: what was under way on it must not be stored below.
+    server.kill().await;
     let before = spooled(data.path());
     damage_first_segment(data.path());
     let after = spooled(data.path());
     assert_eq!(after.len(), before.len() - 1);
+    let server = peer.serve(ANY_PORT).await;
     peer.state().mood = Mood::Store;
     let process = Process::start(&server.url(), data.path());
     peer.until("every whole game", |state| {

@@ -4,6 +4,10 @@ use tengen_service::run_config::{GateKind, RunConfig, ScheduleRow};
 
 use super::bench::{Measured, Training};
 
+/// The part of its greatest length that a sequential gate takes for candidates near the champion, on average (measured:
+/// docs/gates.md); for others it is shorter.
+const SPRT_PART: f64 = 0.6;
+
 /// Which side the other waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Limit {
@@ -80,6 +84,7 @@ fn self_play_share(config: &RunConfig, row: ScheduleRow) -> f64 {
     let match_games = match gate.kind {
         GateKind::None => 0.0,
         GateKind::Fixed => f64::from(gate.games) / f64::from(gate.candidate_every),
+        GateKind::Sprt => SPRT_PART * f64::from(gate.sprt.games_max) / f64::from(gate.candidate_every),
     };
     let match_simulations = match gate.simulations {
         0 => row.simulations,

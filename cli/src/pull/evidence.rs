@@ -9,6 +9,7 @@ pub(super) fn json(evidence: &MatchEvidence) -> Value {
     let state = match gate.state() {
         GateState::Open | GateState::Unspecified => "open",
         GateState::Promoted => "promoted",
+        GateState::Passed => "passed",
         GateState::Rejected => "rejected",
     };
     let openings = evidence
@@ -37,7 +38,10 @@ pub(super) fn json(evidence: &MatchEvidence) -> Value {
         "draws": gate.draws,
         "losses": gate.losses,
         "score": gate.score,
+        "rule": gate.rule,
         "threshold": gate.threshold,
+        "llr": gate.llr,
+        "pairs_by_half_points": gate.pairs_by_half_points,
         "strict": evidence.strict,
         "elo": gate.elo,
         "elo_error": gate.elo_error,

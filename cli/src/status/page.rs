@@ -186,6 +186,7 @@ fn generation(status: &RunStatus) -> String {
 pub(crate) fn gate(gate: &Gate) -> String {
     let state = match gate.state() {
         GateState::Promoted => "promoted",
+        GateState::Passed => "passed",
         GateState::Rejected => "rejected",
         GateState::Open | GateState::Unspecified => "playing",
     };
@@ -193,7 +194,7 @@ pub(crate) fn gate(gate: &Gate) -> String {
         format!(", at most {} left", duration((seconds * 1_000.0) as u64))
     });
     format!(
-        "candidate {} of iteration {}: {} of {} pairs, +{} ={} -{}, score {:.3} (needs {:.3}), Elo {:+.0} ± {:.0}, {state}{left}",
+        "candidate {} of iteration {}: {} of {} pairs, +{} ={} -{}, score {:.3} ({}), Elo {:+.0} ± {:.0}{}, {state}{left}",
         short_id(&gate.candidate_id),
         gate.iteration,
         gate.pairs,
@@ -202,10 +203,37 @@ pub(crate) fn gate(gate: &Gate) -> String {
         gate.draws,
         gate.losses,
         gate.score,
-        gate.threshold,
+        needs(gate),
         gate.elo,
-        gate.elo_error
+        gate.elo_error,
+        beside(gate)
     )
+}
+
+/// What decides a gate's match with the champion.
+fn needs(gate: &Gate) -> String {
+    match gate.llr {
+        Some(llr) => format!("LLR {llr:.2}, ends at {:.2} or {:.2}", gate.llr_lower, gate.llr_upper),
+        None => format!("needs {:.3}", gate.threshold),
+    }
+}
+
+/// What a candidate must show beside its match with the champion; empty when nothing.
+fn beside(gate: &Gate) -> String {
+    let mut text = String::new();
+    if !gate.pool.is_empty() {
+        let (pairs, of) = gate.pool.iter().fold((0, 0), |(pairs, of), played| {
+            (pairs + played.pairs, of + played.pairs_target)
+        });
+        let opponents = gate.pool.len();
+        text.push_str(&format!(
+            ", {pairs} of {of} pairs against {opponents} earlier champions"
+        ));
+    }
+    if gate.streak_needed > 1 {
+        text.push_str(&format!(", {} of {} in a row", gate.streak, gate.streak_needed));
+    }
+    text
 }
 
 fn games(status: &RunStatus) -> String {
@@ -287,9 +315,13 @@ pub(crate) fn duration(milliseconds: u64) -> String {
 
 /// A gate's score so far, in short.
 pub(crate) fn tally(gate: &Gate) -> String {
+    let needs = match gate.llr {
+        Some(llr) => format!("LLR {llr:.2} of {:.2}", gate.llr_upper),
+        None => format!("of {:.3}", gate.threshold),
+    };
     format!(
-        "+{} ={} -{} score {:.3} of {:.3}",
-        gate.wins, gate.draws, gate.losses, gate.score, gate.threshold
+        "+{} ={} -{} score {:.3} {needs}",
+        gate.wins, gate.draws, gate.losses, gate.score
     )
 }
 

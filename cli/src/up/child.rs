@@ -26,12 +26,14 @@ const HEALTHY: Duration = Duration::from_secs(60);
 /// Lines of a child's log shown when it fails to start.
 const LAST_WORDS: usize = 20;
 
-/// What to start.
-#[derive(Clone, Debug)]
+/// What to start. Nothing prints it: a variable may hold a password.
+#[derive(Clone)]
 pub(crate) struct ChildSpec {
     pub(crate) part: String,
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
+    /// Variables beside this process's own.
+    pub(crate) variables: Vec<(&'static str, OsString)>,
     /// Where its standard error goes.
     pub(crate) log: PathBuf,
 }
@@ -125,6 +127,7 @@ fn spawn(spec: &ChildSpec) -> anyhow::Result<tokio::process::Child> {
         .with_context(|| format!("failed to open {}", spec.log.display()))?;
     Command::new(&spec.program)
         .args(&spec.args)
+        .envs(spec.variables.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())
         .stdout(log.try_clone()?)
         .stderr(log)

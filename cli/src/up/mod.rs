@@ -4,10 +4,11 @@
 //! order actors, learner, coordinator.
 
 mod child;
+mod layout;
 mod progress;
+mod settings;
 mod watch;
 
-use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,8 +30,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
 use crate::client::{ADDRESS_FILE, LISTEN_DEFAULT, read_address};
-use crate::programs;
-use child::{Child, ChildEvent, ChildSpec};
+use child::{Child, ChildEvent};
+use layout::Layout;
 use progress::Progress;
 use watch::Update;
 
@@ -60,7 +61,8 @@ pub(crate) struct UpArgs {
     /// Address of the coordinator, a loopback one unless the run has tokens; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = LISTEN_DEFAULT)]
     listen: SocketAddr,
-    /// Configuration of the coordinator's process (TOML): TLS, limits, disk; with [tls] in it, give --ca too
+    /// Configuration of the coordinator's process (TOML): TLS, limits, disk, a window in Redis, of which the learner is
+    /// told; with [tls] in it, give --ca too
     #[arg(long, value_name = "FILE")]
     coordinator_config: Option<PathBuf>,
     /// Serve metrics for Prometheus on this machine: the coordinator at PORT, the learner at the next, the actors at those
@@ -156,138 +158,6 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// Where everything of one local cluster lives and how each process is started.
-struct Layout {
-    data: PathBuf,
-    run: PathBuf,
-    listen: SocketAddr,
-    log: LogArgs,
-    coordinator_config: Option<PathBuf>,
-    connect: ConnectArgs,
-    credentials: Credentials,
-    games: u32,
-    batch_max: u32,
-    device: String,
-    learner_device: String,
-    learner_threads: u32,
-    actor_threads: Vec<u32>,
-    /// Port of the first process's metrics.
-    metrics: Option<u16>,
-}
-
-impl Layout {
-    fn new(args: &UpArgs, config: &RunConfig, data: PathBuf, log: &LogArgs) -> anyhow::Result<Layout> {
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        let (learner_threads, actor_threads) = config.cpu.divide(cores);
-        if let Some(config) = &args.coordinator_config {
-            check_tls(config, &args.connect)?;
-        }
-        let share = |index: u32| (actor_threads / args.actors + u32::from(index < actor_threads % args.actors)).max(1);
-        Ok(Layout {
-            data,
-            run: args.run.clone(),
-            listen: args.listen,
-            log: log.clone(),
-            coordinator_config: args.coordinator_config.clone(),
-            connect: args.connect.clone(),
-            credentials: args.connect.credentials()?,
-            games: config.actor.games,
-            batch_max: config.actor.batch_max,
-            device: config.actor.device.clone(),
-            learner_device: config.learner.device.clone(),
-            learner_threads,
-            actor_threads: (0..args.actors).map(share).collect(),
-            metrics: args.metrics,
-        })
-    }
-
-    fn spec(&self, part: String, program: &str, args: Vec<OsString>) -> anyhow::Result<ChildSpec> {
-        let mut all = args;
-        all.extend(self.log.to_arguments());
-        all.push("--exit-with-parent".into());
-        Ok(ChildSpec {
-            log: self.data.join("logs").join(format!("{part}.log")),
-            part,
-            program: programs::find(program)?,
-            args: all,
-        })
-    }
-
-    /// How the process that comes `place`-th shows its metrics.
-    fn metrics(&self, part: &str, place: usize) -> Vec<OsString> {
-        let Some(first) = self.metrics else {
-            return Vec::new();
-        };
-        let port = match first {
-            0 => 0,
-            // Beyond the last port the process says that it cannot listen.
-            first => usize::from(first) + place,
-        };
-        let file = self.data.join("metrics").join(format!("{part}.addr"));
-        vec![
-            "--metrics".into(),
-            format!("127.0.0.1:{port}").into(),
-            "--metrics-addr-file".into(),
-            file.into(),
-        ]
-    }
-
-    fn coordinator(&self, listen: SocketAddr) -> anyhow::Result<ChildSpec> {
-        let mut args: Vec<OsString> = vec![
-            "--run".into(),
-            self.run.clone().into(),
-            "--data".into(),
-            self.data.clone().into(),
-            "--listen".into(),
-            listen.to_string().into(),
-            "--addr-file".into(),
-            self.data.join(ADDRESS_FILE).into(),
-        ];
-        if let Some(config) = &self.coordinator_config {
-            args.extend(["--config".into(), config.clone().into()]);
-        }
-        args.extend(self.metrics("coordinator", 0));
-        self.spec("coordinator".to_owned(), "tengen-coordinator", args)
-    }
-
-    fn learner(&self, url: &str) -> anyhow::Result<ChildSpec> {
-        let mut args: Vec<OsString> = vec![
-            "--coordinator".into(),
-            url.into(),
-            "--data".into(),
-            self.data.join("learner").into(),
-            "--device".into(),
-            self.learner_device.clone().into(),
-            "--threads".into(),
-            self.learner_threads.to_string().into(),
-        ];
-        args.extend(self.connect.to_arguments());
-        args.extend(self.metrics("learner", 1));
-        self.spec("learner".to_owned(), "tengen-learner", args)
-    }
-
-    fn actor(&self, url: &str, index: usize) -> anyhow::Result<ChildSpec> {
-        let part = format!("actor-{index}");
-        let mut args: Vec<OsString> = vec![
-            "--join".into(),
-            url.into(),
-            "--data".into(),
-            self.data.join(&part).into(),
-            "--games".into(),
-            self.games.to_string().into(),
-            "--batch-max".into(),
-            self.batch_max.to_string().into(),
-            "--threads".into(),
-            self.actor_threads[index].to_string().into(),
-            "--device".into(),
-            self.device.clone().into(),
-        ];
-        args.extend(self.connect.to_arguments());
-        args.extend(self.metrics(&part, 2 + index));
-        self.spec(part, "tengen-actor", args)
-    }
-}
-
 /// The running children.
 struct Cluster {
     url: String,
@@ -380,21 +250,6 @@ async fn may_start(url: &str, credentials: &Credentials) -> anyhow::Result<()> {
         // Any other failure is one of the connection, which the display tells about.
         _ => Ok(()),
     }
-}
-
-/// Refuses a configuration with TLS when nothing here could call such a coordinator.
-fn check_tls(config: &Path, connect: &ConnectArgs) -> anyhow::Result<()> {
-    let text = std::fs::read_to_string(config).with_context(|| format!("failed to read {}", config.display()))?;
-    let table: toml::Table = text
-        .parse()
-        .with_context(|| format!("{} is no TOML", config.display()))?;
-    if table.contains_key("tls") && connect.ca.is_none() {
-        bail!(
-            "{} has [tls]: give the certificate authority that vouches for it with --ca FILE",
-            config.display()
-        );
-    }
-    Ok(())
 }
 
 /// Waits until the coordinator serves and returns its address; `None` when `stop` came first.

@@ -15,8 +15,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::config::Limits;
 use super::connection::{Connection, PREFACE, Wire};
-use super::throttle::Throttle;
-use crate::clock::Uptime;
+use super::throttle::SharedThrottle;
 
 /// Connections that are through the door and wait for the server.
 const WAITING_MAX: usize = 64;
@@ -48,6 +47,7 @@ pub(crate) async fn listen(addr: SocketAddr, tls: Option<TlsAcceptor>, limits: &
             per_address_max: limits.connections_per_address_max,
             taken: Mutex::default(),
         }),
+        rude: SharedThrottle::new(),
         sender,
     };
     tokio::spawn(door.accept(listener));
@@ -63,12 +63,14 @@ struct Door {
     handshake: Duration,
     idle: Duration,
     places: Arc<Places>,
+    /// Paces what is said of connections that are closed for how they behave.
+    rude: SharedThrottle,
     sender: mpsc::Sender<io::Result<Connection>>,
 }
 
 impl Door {
     async fn accept(self, listener: TcpListener) {
-        let (uptime, full, broken) = (Uptime::start(), Throttle::default(), Throttle::default());
+        let (full, broken) = (SharedThrottle::new(), SharedThrottle::new());
         loop {
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
@@ -78,13 +80,13 @@ impl Door {
                 Ok((stream, peer)) => match Places::take(&self.places, peer.ip()) {
                     Some(place) => drop(tokio::spawn(self.clone().shake_hands(stream, peer, place))),
                     None => {
-                        if let Some(left_out) = full.pass(uptime.ms()) {
+                        if let Some(left_out) = full.pass() {
                             tracing::warn!(%peer, left_out, "a connection was closed: there are too many");
                         }
                     }
                 },
                 Err(error) => {
-                    if let Some(left_out) = broken.pass(uptime.ms()) {
+                    if let Some(left_out) = broken.pass() {
                         tracing::error!(%error, left_out, "a connection could not be accepted");
                     }
                     tokio::time::sleep(ACCEPT_REST).await;
@@ -97,12 +99,18 @@ impl Door {
         let until = Instant::now() + self.handshake;
         let wire = match timeout_at(until, self.secure(stream)).await {
             Ok(Ok(wire)) => wire,
-            Ok(Err(error)) => return tracing::info!(%peer, %error, "a connection failed in its handshake"),
-            Err(_) => return tracing::info!(%peer, "a connection did not finish its handshake in time"),
+            Ok(Err(error)) => return self.tell_failure(peer, &error.to_string()),
+            Err(_) => return self.tell_failure(peer, "it did not come to an end in time"),
         };
-        let connection = Connection::new(wire, peer, place, until, self.idle);
+        let connection = Connection::new(wire, peer, place, until, self.idle, self.rude.clone());
         // A server that is gone takes nobody in.
         let _closed = self.sender.send(Ok(connection)).await;
+    }
+
+    fn tell_failure(&self, peer: SocketAddr, reason: &str) {
+        if let Some(left_out) = self.rude.pass() {
+            tracing::info!(%peer, reason, left_out, "a connection failed in its handshake");
+        }
     }
 
     async fn secure(&self, mut stream: TcpStream) -> io::Result<Wire> {

@@ -16,6 +16,7 @@ use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
 use super::accept::Place;
+use super::throttle::SharedThrottle;
 
 /// The beginning of every HTTP/2 connection.
 pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -82,6 +83,8 @@ pub(crate) struct Connection {
     preface_left: usize,
     idle: Duration,
     timer: Pin<Box<Sleep>>,
+    /// Paces what is said when it is closed.
+    rude: SharedThrottle,
     _place: Place,
 }
 
@@ -93,6 +96,7 @@ impl Connection {
         place: Place,
         handshake_until: Instant,
         idle: Duration,
+        rude: SharedThrottle,
     ) -> Connection {
         let activity = Arc::new(Activity {
             began: Instant::now(),
@@ -105,6 +109,7 @@ impl Connection {
             preface_left: PREFACE.len(),
             idle,
             timer: Box::pin(tokio::time::sleep_until(handshake_until)),
+            rude,
             _place: place,
         }
     }
@@ -126,7 +131,9 @@ impl Connection {
     }
 
     fn timed_out(&self, what: &str) -> io::Error {
-        tracing::info!(peer = %self.peer.addr, reason = what, "connection closed");
+        if let Some(left_out) = self.rude.pass() {
+            tracing::info!(peer = %self.peer.addr, reason = what, left_out, "connection closed");
+        }
         io::Error::new(io::ErrorKind::TimedOut, what.to_owned())
     }
 }

@@ -115,6 +115,8 @@ const TABLE: &[(&str, &[(&str, Needs)])] = &[
             ("GetMatch", WATCHERS),
             ("Diagnose", WATCHERS),
             ("ListActors", WATCHERS),
+            ("ListRatings", WATCHERS),
+            ("ListPairings", WATCHERS),
         ],
     ),
     (

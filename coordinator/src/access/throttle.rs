@@ -1,6 +1,9 @@
 //! Lines of the log that a stranger can provoke: at most one in a few seconds, with the number of those left out.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::clock::Uptime;
 
 /// Distance of two lines, milliseconds.
 const EVERY_MS: u64 = 5_000;
@@ -27,6 +30,23 @@ impl Throttle {
         }
         self.left_out.fetch_add(1, Ordering::Relaxed);
         None
+    }
+}
+
+/// A throttle with its clock, for a line that many may want to write; clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedThrottle(Arc<(Uptime, Throttle)>);
+
+impl SharedThrottle {
+    /// Its first line passes.
+    pub(crate) fn new() -> SharedThrottle {
+        SharedThrottle(Arc::new((Uptime::start(), Throttle::default())))
+    }
+
+    /// As [`Throttle::pass`], now.
+    pub(crate) fn pass(&self) -> Option<u64> {
+        let (uptime, throttle) = &*self.0;
+        throttle.pass(uptime.ms())
     }
 }
 

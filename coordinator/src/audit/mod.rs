@@ -227,7 +227,7 @@ impl Desk {
         let runtime = self.runtime.clone();
         while let Some(sampled) = runtime.block_on(next(&mut drawn, &self.stop)) {
             let report = match self.audit(&sampled) {
-                Ok(report) => Some(report),
+                Ok(report) => report,
                 Err(miss) => {
                     tracing::warn!(game = %sampled.game, error = %miss, "a game could not be audited");
                     self.missed.fetch_add(1, Ordering::Relaxed);
@@ -240,23 +240,27 @@ impl Desk {
         }
     }
 
-    fn audit(&mut self, sampled: &Sampled) -> Result<AuditReport, Miss> {
+    /// `None` for a game without networks: there is nothing to evaluate again.
+    fn audit(&mut self, sampled: &Sampled) -> Result<Option<AuditReport>, Miss> {
         let bytes = self
             .readers
             .with(|connection| games::record(connection, sampled.game))?;
         let record = decode(&bytes.ok_or(Miss::Game)?)?;
+        if !record.plies.iter().any(|ply| record.network(ply.model).is_some()) {
+            return Ok(None);
+        }
         let plies = draw_plies(&record, self.config.positions as usize, sampled.seed);
         let models = self.models(&record)?;
         let game = Arc::clone(&self.run.facts().game);
         let differences = game.audit(&record, &plies, &models, &mut self.evaluator)?;
-        Ok(AuditReport {
+        Ok(Some(AuditReport {
             game: sampled.game,
             actor: sampled.actor.clone(),
             model: record.models.first().copied().unwrap_or(ModelId([0; 32])),
             positions: differences.len() as u32,
             worst: Difference::worst(&differences),
             config: self.config,
-        })
+        }))
     }
 
     /// The networks that a record names.

@@ -2,10 +2,11 @@
 //! coordinator cannot come in between.
 
 use rusqlite::Connection;
+use tengen_control::Tally;
 
 use super::check::Report;
 use crate::store::gates::{self, GateState};
-use crate::store::{StoreError, models, progress};
+use crate::store::{StoreError, models, progress, ratings};
 
 /// Compares every counter with what it counts.
 pub(super) fn check(connection: &Connection, report: &mut Report) -> Result<(), StoreError> {
@@ -45,8 +46,16 @@ fn totals(connection: &Connection, report: &mut Report) -> Result<(), StoreError
             run.positions,
         ),
         (
-            "rows of gate_log",
-            number(connection, "SELECT count(*) FROM gate_log")?,
+            "rows of gate_log, with the games of rating matches,",
+            number(connection, "SELECT count(*) FROM gate_log")? + ratings::rated_games(connection)?,
+            run.match_games,
+        ),
+        (
+            "games of pairings",
+            number(
+                connection,
+                "SELECT coalesce(sum(wins + draws + losses), 0) FROM pairings",
+            )?,
             run.match_games,
         ),
         (
@@ -119,7 +128,15 @@ fn decided_gates(connection: &Connection, report: &mut Report) -> Result<(), Sto
         before = last.id;
         for gate in page.iter().filter(|gate| gate.state != GateState::Open) {
             let again = gate.restore(&gates::log(connection, gate.id)?).tally();
-            if again != gate.tally {
+            // Before schema 8 nobody noted what each pair brought.
+            let noted = match gate.tally.pairs_by_half_points {
+                [0, 0, 0, 0, 0] => Tally {
+                    pairs_by_half_points: [0; 5],
+                    ..again
+                },
+                _ => again,
+            };
+            if noted != gate.tally {
                 let (stored, id) = (gate.tally, gate.id);
                 report.add_counter(format!(
                     "table gates: gate {id} says {stored:?}, and its log says {again:?}"

@@ -1,7 +1,7 @@
-//! The learner and its networks: publications, gates, promotions.
+//! The learner and its networks: publications and promotions.
 
 use rusqlite::Connection;
-use tengen_control::{Candidate, Decision, Effect, Event, FixedRule, GateId, Tally};
+use tengen_control::{Candidate, Event};
 use tengen_proto::v1;
 use tengen_records::ModelId;
 
@@ -10,9 +10,8 @@ use super::request::{Fenced, LearnerTask, PublishRefused};
 use super::state::{State, control_model};
 use super::status::{LearnerLive, clock_offset_ms};
 use crate::messages;
-use crate::store::gates::{GateRow, GateState, StoredOpening};
-use crate::store::models::{ModelRow, ModelState};
-use crate::store::{StoreError, gates, models};
+use crate::store::models::ModelRow;
+use crate::store::{StoreError, models};
 
 impl State {
     /// Gives the learner's place to a new learner.
@@ -100,74 +99,6 @@ impl State {
         stored
             .map(Ok)
             .ok_or_else(|| StoreError::corrupt("model", "it was just stored and is not there"))
-    }
-
-    /// Draws a gate's openings and opens it; what follows from that is returned.
-    pub(super) fn open_gate(
-        &mut self,
-        connection: &Connection,
-        gate: GateId,
-        candidate: Candidate,
-        champion: tengen_control::ModelId,
-        rule: FixedRule,
-        now: Now,
-    ) -> Result<Vec<Effect>, StoreError> {
-        let seed = self.facts.gate_seed(gate.0);
-        let drawn = self.facts.game.openings(rule.pairs as usize, seed);
-        let stored = drawn.iter().take(rule.pairs as usize).map(|opening| StoredOpening {
-            plies: opening.plies.iter().map(|action| action.0).collect(),
-            sampled_plies: opening.sampled_plies,
-        });
-        self.openings = stored.collect();
-        self.gate_opened_ms = now.unix_ms;
-        let pairs = self.openings.len() as u32;
-        gates::insert(
-            connection,
-            &GateRow {
-                id: gate.0,
-                candidate: ModelId(candidate.model.0),
-                champion: ModelId(champion.0),
-                iteration: candidate.iteration,
-                rule,
-                pairs_target: pairs,
-                seed,
-                openings: self.openings.clone(),
-                state: GateState::Open,
-                tally: Tally::default(),
-                reason: String::new(),
-                opened_ms: now.unix_ms,
-                decided_ms: None,
-            },
-        )?;
-        models::set_state(connection, ModelId(candidate.model.0), ModelState::Gating)?;
-        Ok(self.control.step(Event::GateDrawn { gate, pairs }, now.ms))
-    }
-
-    /// Notes a gate's decision.
-    #[expect(clippy::too_many_arguments, reason = "the fields of one effect")]
-    pub(super) fn end_gate(
-        &mut self,
-        connection: &Connection,
-        gate: GateId,
-        candidate: tengen_control::ModelId,
-        decision: Decision,
-        tally: Tally,
-        reason: &str,
-        now: Now,
-    ) -> Result<(), StoreError> {
-        let state = match decision {
-            Decision::Promote => GateState::Promoted,
-            Decision::Reject => GateState::Rejected,
-        };
-        gates::decide(connection, gate, state, tally, reason, now.unix_ms)?;
-        let candidate = ModelId(candidate.0);
-        models::set_verdict(connection, candidate, reason)?;
-        if decision == Decision::Reject {
-            models::set_state(connection, candidate, ModelState::Rejected)?;
-        }
-        self.gates_decided += 1;
-        tracing::info!(gate = gate.0, candidate = %candidate.short(), reason, "gate decided");
-        Ok(())
     }
 
     /// Changes the champion, if it is the one the decision was about.

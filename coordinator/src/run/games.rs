@@ -5,9 +5,10 @@ use tengen_control::{Effect, Event, LogEntry};
 use tengen_records::{Kind, Rejection};
 
 use super::owner::{Now, Outbox};
-use super::request::{ActorRefused, MatchPlace, StoreVerdict, SubmittedGame};
+use super::request::{ActorRefused, GatePlace, MatchPlace, StoreVerdict, SubmittedGame};
 use super::state::{State, control_id};
 use crate::store::games::{NewGame, insert, insert_conflict, quarantine, stored_hash};
+use crate::store::ratings::MatchKind;
 use crate::store::{StoreError, actors, gates, leases};
 use crate::window::CommittedGame;
 
@@ -16,7 +17,7 @@ impl State {
     pub(super) fn store(
         &mut self,
         connection: &Connection,
-        game: SubmittedGame,
+        mut game: SubmittedGame,
         now: Now,
         out: &mut Outbox,
     ) -> Result<Result<StoreVerdict, ActorRefused>, StoreError> {
@@ -54,7 +55,7 @@ impl State {
             },
         )?;
         leases::count_stored(connection, game.id.lease)?;
-        match game.match_game {
+        match game.match_game.take() {
             None => self.count_self_play(connection, game, positions, sequence, now, out)?,
             Some(place) => self.count_match_game(connection, &game, place, sequence, now, out)?,
         }
@@ -102,7 +103,12 @@ impl State {
     ) -> Result<(), StoreError> {
         self.progress_mut().match_games += 1;
         self.match_rate.note(now.ms, 0);
-        let MatchPlace { gate, pair, leg, score } = place;
+        let MatchPlace { players, score, gate } = place;
+        let Some(GatePlace { gate, pair, leg }) = gate else {
+            self.rate(connection, &players, score, MatchKind::Rating, now)?;
+            return self.count_rating_game(connection, game.id.lease, now, out);
+        };
+        self.rate(connection, &players, score, MatchKind::Gate, now)?;
         let lease = control_id(game.id.lease);
         let effects = self.control.step(
             Event::MatchStored {

@@ -2,7 +2,7 @@
 
 use tengen_control::{GameScore, GateId, Leg};
 use tengen_proto::v1;
-use tengen_records::{Checked, Kind, LeaseId, ModelId, RecordId, Rejection};
+use tengen_records::{Checked, Kind, LeaseId, ModelId, Player, RecordId, Rejection};
 use tengen_selfplay::Order;
 use tengen_selfplay::audit::Difference;
 use tokio::sync::oneshot;
@@ -19,7 +19,7 @@ pub(crate) struct SubmittedGame {
     pub(crate) kind: Kind,
     pub(crate) actor: String,
     pub(crate) checked: Checked,
-    /// Its place in a gate; absent in self-play.
+    /// Its place in a match; absent in self-play.
     pub(crate) match_game: Option<MatchPlace>,
     pub(crate) created_ms: i64,
     pub(crate) hash: [u8; 32],
@@ -27,12 +27,22 @@ pub(crate) struct SubmittedGame {
 }
 
 /// Where a match game belongs, and its result.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct MatchPlace {
+    /// Who played: in a gate the candidate and whom it met.
+    pub(crate) players: [Player; 2],
+    /// The first one's result.
+    pub(crate) score: GameScore,
+    /// Its place in a gate; none for a game of a rating match.
+    pub(crate) gate: Option<GatePlace>,
+}
+
+/// The place of a game in its gate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GatePlace {
     pub(crate) gate: GateId,
     pub(crate) pair: u32,
     pub(crate) leg: Leg,
-    pub(crate) score: GameScore,
 }
 
 /// What became of a checked record; durable when it is told.
@@ -115,6 +125,16 @@ pub(crate) enum PublishRefused {
     Parent(String),
 }
 
+/// What an actor says when it asks for work.
+#[derive(Clone, Debug)]
+pub(crate) struct WorkAsk {
+    pub(crate) actor: String,
+    /// Its own rate; 0 when unknown.
+    pub(crate) games_per_minute: f32,
+    /// Whether it knows orders that name players.
+    pub(crate) takes_players: bool,
+}
+
 /// What an actor tells.
 #[derive(Debug)]
 pub(crate) struct ActorReport {
@@ -181,8 +201,7 @@ pub(crate) enum Request {
     },
     /// Hand out work.
     Work {
-        actor: String,
-        games_per_minute: f32,
+        ask: WorkAsk,
         reply: oneshot::Sender<Result<Handout, ActorRefused>>,
     },
     /// Take an actor's report; the reply says what is wanted of its leases.

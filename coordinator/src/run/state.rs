@@ -11,7 +11,9 @@ use tengen_records::{LeaseId, ModelId};
 use tengen_selfplay::Plan;
 use tengen_service::usage::UsageMeter;
 
+use super::gates::Wanted;
 use super::owner::{Now, Outbox, OwnerError};
+use super::ratings::{self, PlayerBook};
 use super::request::Request;
 use super::status::{ActorLive, LearnerLive, Rate, WindowAge};
 use crate::facts::RunFacts;
@@ -20,6 +22,7 @@ use crate::store::audits::{self, AuditCount};
 use crate::store::gates::{self, StoredOpening};
 use crate::store::leases::{self, LeaseRow, LeaseState};
 use crate::store::progress::{self, Progress};
+use crate::store::ratings::rated_games;
 use crate::store::{StoreError, games, models};
 use crate::window::WindowStanding;
 
@@ -39,6 +42,9 @@ pub(super) struct State {
     pub(super) actors: BTreeMap<String, ActorRow>,
     pub(super) audits: BTreeMap<String, AuditCount>,
     pub(super) champion: models::ModelRow,
+    pub(super) players: PlayerBook,
+    /// Games of rating matches stored.
+    pub(super) rating_games: u64,
     pub(super) live_actors: BTreeMap<String, ActorLive>,
     pub(super) live_learner: Option<LearnerLive>,
     pub(super) rate: Rate,
@@ -62,9 +68,16 @@ impl State {
             Some(gate) => gates::log(connection, gate.id)?,
             None => Vec::new(),
         };
+        let mut restored = gate.as_ref().map(|gate| gate.restore(&log));
+        if let Some(gate) = &mut restored {
+            for (lease, actor) in gates::players(connection, gate.id().0)? {
+                gate.played_by(lease, actor_key(&actor));
+            }
+        }
         let (gates, gates_decided) = gates::counts(connection)?;
         let waiting = models::waiting(connection)?;
         let champion = models::champion(connection)?.ok_or_else(|| StoreError::corrupt("champion", "there is none"))?;
+        let mut players = PlayerBook::default();
         let snapshot = Snapshot {
             iteration: progress.iteration,
             iteration_games: progress.iteration_games,
@@ -76,12 +89,20 @@ impl State {
             champion: control_model(progress.champion),
             generation: progress.generation,
             gates,
-            gate: gate.as_ref().map(|gate| gate.restore(&log)),
-            waiting: waiting.map(|model| Candidate {
-                model: control_model(model.id),
-                iteration: model.iteration,
-            }),
-            leases: leases::active(connection)?.iter().map(control_lease).collect(),
+            gate: restored,
+            streak: gates::streak(connection, progress.champion)?,
+            waiting: waiting
+                .iter()
+                .map(|model| Candidate {
+                    model: control_model(model.id),
+                    iteration: model.iteration,
+                })
+                .collect(),
+            ratings: ratings::load(connection, &mut players)?,
+            leases: leases::active(connection)?
+                .iter()
+                .map(|row| control_lease(row, &mut players))
+                .collect(),
         };
         let (control, pending) = Control::restore(facts.control_rules(lease_rules)?, snapshot, now_ms)?;
         let rows = actors::all(connection)?.into_iter().map(|row| (row.actor.clone(), row));
@@ -99,6 +120,8 @@ impl State {
             actors: rows.collect(),
             audits: audits::counts(connection)?,
             champion,
+            players,
+            rating_games: rated_games(connection)?,
             live_actors: BTreeMap::new(),
             live_learner: None,
             rate: Rate::default(),
@@ -162,12 +185,8 @@ impl State {
                 let answer = self.register_actor(connection, actor, now)?;
                 out.reply(reply, answer);
             }
-            Request::Work {
-                actor,
-                games_per_minute,
-                reply,
-            } => {
-                let answer = self.work(connection, &actor, games_per_minute, now, out)?;
+            Request::Work { ask, reply } => {
+                let answer = self.work(connection, &ask, now, out)?;
                 out.reply(reply, answer);
             }
             Request::Report { report, reply } => {
@@ -268,20 +287,26 @@ impl State {
                     gate,
                     candidate,
                     champion,
-                    rule,
+                    play,
                 } => {
-                    let more = self.open_gate(connection, gate, candidate, champion, rule, now)?;
+                    let wanted = Wanted {
+                        gate,
+                        candidate,
+                        champion,
+                        play,
+                    };
+                    let more = self.open_gate(connection, wanted, now)?;
                     waiting.extend(more);
                 }
                 Effect::GateOpened { gate, pairs } => tracing::info!(gate = gate.0, pairs, "gate opened"),
                 Effect::GateDecided {
                     gate,
                     candidate,
-                    decision,
-                    tally,
+                    outcome,
+                    evidence,
                     reason,
                 } => {
-                    self.end_gate(connection, gate, candidate, decision, tally, &reason, now)?;
+                    self.end_gate(connection, gate, candidate, outcome, &evidence, &reason, now)?;
                 }
                 Effect::Promoted {
                     model,
@@ -344,7 +369,7 @@ fn lease_state(end: LeaseEnd) -> LeaseState {
 }
 
 /// A stored lease as the state machine has it.
-fn control_lease(row: &LeaseRow) -> Lease {
+fn control_lease(row: &LeaseRow, players: &mut PlayerBook) -> Lease {
     let model = |n: usize| {
         row.order
             .models
@@ -356,13 +381,13 @@ fn control_lease(row: &LeaseRow) -> Lease {
         (Plan::Match { games }, Some(gate)) => Work::Match {
             gate: tengen_control::GateId(gate),
             candidate: model(0),
-            champion: model(1),
+            opponent: model(1),
             pairs: games.iter().step_by(2).map(|game| game.pair).collect(),
         },
-        _ => Work::SelfPlay {
+        (plan, _) => ratings::work_of(players, plan).unwrap_or(Work::SelfPlay {
             model: model(0),
             simulations: row.order.settings.simulations,
-        },
+        }),
     };
     Lease {
         id: control_id(row.order.lease),

@@ -4,7 +4,7 @@ mod rates;
 
 use std::collections::HashMap;
 
-use tengen_control::{ActorId, Gate};
+use tengen_control::ActorId;
 use tengen_proto::v1;
 use tengen_replay::StepLimit;
 
@@ -13,10 +13,9 @@ use super::request::ActorReport;
 use super::state::{State, actor_key};
 use crate::disk::Gauge;
 use crate::messages;
-use crate::store::gates::GateState;
 use crate::window::WindowStanding;
 
-pub(super) use rates::{PerMinute, Rate};
+pub(super) use rates::Rate;
 
 /// An actor or learner not heard for this long is shown as silent, milliseconds.
 const SILENT_MS: u64 = 15_000;
@@ -111,14 +110,14 @@ impl State {
             simulations: row.simulations,
             generation: self.control.generation(),
             champion: Some(messages::bare_model(self.facts.id.as_str(), &self.champion)),
-            gate: self
-                .control
-                .gate()
-                .map(|gate| gate_in_progress(gate, self.gate_opened_ms, matches)),
+            gate: self.control.gate().map(|gate| {
+                messages::gate_in_progress(gate, self.control.streak(), self.gate_opened_ms, matches.games)
+            }),
             gates_decided: self.gates_decided,
             gate_pairs_wanted: self.facts.gate_pairs_wanted(),
             games: self.progress().self_play_games,
             match_games: self.progress().match_games,
+            rating_games: self.rating_games,
             positions: self.control.positions(),
             rejected: self.rejected.clone().into_iter().collect(),
             waiting: waiting(
@@ -134,7 +133,7 @@ impl State {
             evaluations_per_second: alive(&actors).map(|actor| actor.evaluations_per_second).sum(),
             actors,
             opening_paths: self.opening_paths.clone().into_iter().collect(),
-            candidates_waiting: u32::from(self.control.waiting().is_some()),
+            candidates_waiting: self.control.waiting().len() as u32,
             candidate_due_iteration: self.control.due().map_or(0, |due| due.iteration),
             // The process tells it, not the run.
             access: String::new(),
@@ -271,27 +270,6 @@ impl State {
 /// The actors that were heard lately.
 fn alive(actors: &[v1::ActorStatus]) -> impl Iterator<Item = &v1::ActorStatus> {
     actors.iter().filter(|actor| actor.alive)
-}
-
-fn gate_in_progress(gate: &Gate, opened_ms: i64, matches: PerMinute) -> v1::Gate {
-    let message = messages::gate(&messages::GateView {
-        id: gate.id().0,
-        candidate: gate.candidate().model.0,
-        champion: gate.champion().0,
-        iteration: gate.candidate().iteration,
-        pairs_target: gate.rule().pairs,
-        threshold: gate.rule().threshold(),
-        tally: gate.tally(),
-        state: GateState::Open,
-        reason: String::new(),
-        opened_ms,
-        decided_ms: None,
-    });
-    let games_left = message.pairs_target.saturating_sub(message.pairs) * 2;
-    v1::Gate {
-        seconds_left_max: (matches.games > 0.0).then(|| f64::from(games_left) * 60.0 / f64::from(matches.games)),
-        ..message
-    }
 }
 
 /// Who waits for whom, in a sentence; empty when nobody does.

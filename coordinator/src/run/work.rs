@@ -9,7 +9,7 @@ use tengen_records::{Kind, LeaseId, ModelId};
 use tengen_selfplay::{MatchGame, Order, Plan};
 
 use super::owner::{Now, Outbox};
-use super::request::{ActorRefused, ActorReport, Handout, LeaseWishes};
+use super::request::{ActorRefused, ActorReport, Handout, LeaseWishes, WorkAsk};
 use super::state::{State, actor_key, control_id, record_lease};
 use super::status::ActorLive;
 use crate::store::actors::ActorRow;
@@ -59,11 +59,11 @@ impl State {
     pub(super) fn work(
         &mut self,
         connection: &Connection,
-        actor: &str,
-        games_per_minute: f32,
+        ask: &WorkAsk,
         now: Now,
         out: &mut Outbox,
     ) -> Result<Result<Handout, ActorRefused>, StoreError> {
+        let actor = ask.actor.as_str();
         if let Err(refused) = self.serves(actor) {
             return Ok(Err(refused));
         }
@@ -93,15 +93,16 @@ impl State {
         let event = Event::WorkAsked {
             actor: actor_key(actor),
             lease: control_id(id),
-            games_per_minute,
+            games_per_minute: ask.games_per_minute,
             self_play_max: self.self_play_max(),
+            rating_players: self.rating_players(connection, ask)?,
         };
         let mut handout = wait("there is nothing to do", 1_000);
         let effects = self.control.step(event, now.ms);
         for effect in &effects {
             match effect {
                 Effect::LeaseIssued(lease) => {
-                    let (order, gate) = self.order(lease);
+                    let (order, gate) = self.order(connection, lease)?;
                     leases::insert(connection, actor, gate.map(|gate| gate.0), &order, now.unix_ms)?;
                     tracing::debug!(%actor, lease = %id, games = lease.games, gate = gate.map(|gate| gate.0), "lease issued");
                     handout = Handout::Order(Box::new(order));
@@ -137,7 +138,7 @@ impl State {
     }
 
     /// The work order of a lease.
-    fn order(&self, lease: &Lease) -> (Order, Option<GateId>) {
+    fn order(&self, connection: &Connection, lease: &Lease) -> Result<(Order, Option<GateId>), StoreError> {
         let facts = &self.facts;
         let id = record_lease(lease.id);
         let (models, settings, plan, gate) = match &lease.work {
@@ -157,7 +158,7 @@ impl State {
             Work::Match {
                 gate,
                 candidate,
-                champion,
+                opponent,
                 pairs,
             } => {
                 let games = pairs
@@ -166,15 +167,20 @@ impl State {
                     .collect();
                 let settings = facts.match_settings(self.control.row().simulations);
                 (
-                    vec![ModelId(candidate.0), ModelId(champion.0)],
+                    vec![ModelId(candidate.0), ModelId(opponent.0)],
                     settings,
                     Plan::Match { games },
                     Some(*gate),
                 )
             }
+            Work::Rating { pair, openings } => {
+                let (models, plan) = self.rating_plan(connection, *pair, openings)?;
+                let settings = facts.match_settings(self.control.row().simulations);
+                (models, settings, plan, None)
+            }
         };
         let settings_revision = facts.settings_revision;
-        (
+        Ok((
             Order {
                 lease: id,
                 models,
@@ -184,7 +190,7 @@ impl State {
                 plan,
             },
             gate,
-        )
+        ))
     }
 
     fn match_game(&self, pair: u32, leg: Leg) -> MatchGame {

@@ -74,6 +74,7 @@ impl ActorService for ActorApi {
         let v1::GetWorkRequest {
             actor_id: actor,
             games_per_minute,
+            takes_players,
             ..
         } = request.into_inner();
         self.0.archive.access.speaks_for(&caller, &actor)?;
@@ -90,8 +91,11 @@ impl ActorService for ActorApi {
             .0
             .run
             .ask(|reply| request::Request::Work {
-                actor,
-                games_per_minute,
+                ask: request::WorkAsk {
+                    actor,
+                    games_per_minute,
+                    takes_players,
+                },
                 reply,
             })
             .await??;

@@ -10,7 +10,8 @@ use tengen_records::{Expected, LeaseId, ReasonCode, Record, Rejection, Work, dec
 
 use crate::facts::RunFacts;
 use crate::metrics::RECORD_CHECK_DURATION;
-use crate::run::request::{MatchPlace, SubmittedGame};
+use crate::run::request::{GatePlace, MatchPlace, SubmittedGame};
+use crate::store::ratings::as_gated;
 use crate::store::{Readers, StoreError, leases};
 
 /// Leases kept at hand; all are forgotten when there are more, and read again as they are needed.
@@ -141,29 +142,34 @@ impl LeaseBook {
 }
 
 impl LeaseFacts {
-    /// Where a checked match game belongs, and its result from the candidate's view.
+    /// Where a checked match game belongs, and its result from the first player's view.
     fn match_place(&self, record: &Record) -> Option<MatchPlace> {
-        let (Work::Match(games), Some(gate)) = (&self.expected.work, self.gate) else {
+        let Work::Match(games) = &self.expected.work else {
             return None;
         };
         let game = games.get(record.id.index as usize)?;
-        // The lease's first model is the candidate.
-        let candidate_seat = game.seat_models().iter().position(|model| model.index() == 0)?;
-        let leg = if candidate_seat == 0 {
+        // The lease's first model or player: in a gate the candidate.
+        let first_seat = game.seat_models().iter().position(|model| model.index() == 0)?;
+        let leg = if first_seat == 0 {
             Leg::CandidateFirst
         } else {
             Leg::ChampionFirst
         };
         let score = match record.outcome.winner {
             None => GameScore::Draw,
-            Some(winner) if winner.index() == candidate_seat => GameScore::Win,
+            Some(winner) if winner.index() == first_seat => GameScore::Win,
             Some(_) => GameScore::Loss,
         };
-        Some(MatchPlace {
+        let players = match (&self.expected.players, &self.expected.models[..]) {
+            (Some(players), _) => players.clone(),
+            (None, &[candidate, opponent]) => [as_gated(candidate), as_gated(opponent)],
+            (None, _) => return None,
+        };
+        let gate = self.gate.map(|gate| GatePlace {
             gate: GateId(gate),
             pair: game.pair,
             leg,
-            score,
-        })
+        });
+        Some(MatchPlace { players, score, gate })
     }
 }

@@ -7,6 +7,7 @@ mod examine;
 mod learner;
 mod model;
 mod publish;
+mod ratings;
 mod replay;
 mod run;
 mod submit;

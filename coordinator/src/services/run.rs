@@ -11,7 +11,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status};
 
 use super::watch::{self, Cursor};
-use super::{errors, page_size, page_start};
+use super::{errors, page_size, page_start, ratings};
 use crate::archive::Archive;
 use crate::clock::unix_ms;
 use crate::diagnose::{Cause, Snapshot, diagnose};
@@ -126,6 +126,44 @@ impl RunService for RunApi {
             next_page_token,
         }))
     }
+
+    async fn list_ratings(
+        &self,
+        request: Request<v1::ListRatingsRequest>,
+    ) -> Result<Response<v1::ListRatingsResponse>, Status> {
+        let request = request.into_inner();
+        let table = self.0.read(ratings::read).await?;
+        let (ratings, next_page_token) = page(table.ratings, request.page_size, &request.page_token)?;
+        Ok(Response::new(v1::ListRatingsResponse {
+            ratings,
+            next_page_token,
+        }))
+    }
+
+    async fn list_pairings(
+        &self,
+        request: Request<v1::ListPairingsRequest>,
+    ) -> Result<Response<v1::ListPairingsResponse>, Status> {
+        let request = request.into_inner();
+        let table = self.0.read(ratings::read).await?;
+        let (pairings, next_page_token) = page(table.pairings, request.page_size, &request.page_token)?;
+        Ok(Response::new(v1::ListPairingsResponse {
+            pairings,
+            next_page_token,
+        }))
+    }
+}
+
+/// The items of one page of a list that is put together when it is asked for, and the token of the next page.
+fn page<T>(items: Vec<T>, asked: i32, token: &str) -> Result<(Vec<T>, String), Status> {
+    let (start, size) = (page_start(token, 0usize)?, page_size(asked) as usize);
+    let next = start.saturating_add(size);
+    let token = if next < items.len() {
+        next.to_string()
+    } else {
+        String::new()
+    };
+    Ok((items.into_iter().skip(start).take(size).collect(), token))
 }
 
 /// The run's status, and how this process lets people in.
@@ -197,7 +235,7 @@ fn read_gates(connection: &rusqlite::Connection, before: u32, limit: u32) -> Res
                 GateState::Open => gates::log(connection, row.id)?,
                 GateState::Promoted | GateState::Rejected => Vec::new(),
             };
-            Ok(messages::stored_gate(row, messages::tally(row, &log)))
+            Ok(messages::stored_gate(row, &log))
         })
         .collect()
 }

@@ -145,7 +145,7 @@ fn events(connection: &Connection, before: Cursor, now: Cursor) -> Result<Vec<v1
     }
     for row in gates::decided_between(connection, before.gates_decided, now.gates_decided, EVENTS_MAX)? {
         let at_ms = row.decided_ms.unwrap_or(row.opened_ms);
-        let gate = messages::stored_gate(&row, row.tally);
+        let gate = messages::stored_gate(&row, &[]);
         events.push(event(at_ms, Event::GateDecided(gate)));
     }
     for row in models::promotions_between(connection, before.generation, now.generation, EVENTS_MAX)? {

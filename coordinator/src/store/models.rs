@@ -1,5 +1,7 @@
 //! Networks: what is known about each file in `models/`.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, OptionalExtension, params};
 use tengen_records::ModelId;
 
@@ -19,7 +21,7 @@ pub enum ModelState {
     FormerChampion,
     /// Failed its gate.
     Rejected,
-    /// A newer candidate took its place before its gate began.
+    /// A newer candidate took its place: before its gate began, or after it passed as one of several in a row.
     Superseded,
 }
 
@@ -212,13 +214,26 @@ pub fn of_generation(connection: &Connection, generation: u32) -> Result<Option<
     one(connection, "generation = ?1", params![generation])
 }
 
-/// The candidate that waits for its gate.
-pub fn waiting(connection: &Connection) -> Result<Option<ModelRow>, StoreError> {
-    one(
-        connection,
-        "state = 'candidate' ORDER BY number DESC LIMIT 1",
-        params![],
-    )
+/// The candidates that wait for their gate, oldest first, without probes.
+pub fn waiting(connection: &Connection) -> Result<Vec<ModelRow>, StoreError> {
+    let sql = format!("SELECT {COLUMNS}, x'' FROM models WHERE state = 'candidate' ORDER BY number");
+    let mut statement = connection.prepare(&sql)?;
+    let rows = statement.query_map([], columns)?;
+    rows.map(|row| parse(row?)).collect()
+}
+
+/// The `limit` newest champions of generations before `generation` whose files are there, newest first. Generation 0 is
+/// left out: to beat the random network says nothing.
+pub fn earlier_champions(connection: &Connection, generation: u32, limit: u32) -> Result<Vec<ModelId>, StoreError> {
+    let sql = "SELECT model FROM models WHERE state = 'former-champion' AND generation > 0 AND generation < ?1 \
+               AND removed_ms IS NULL ORDER BY generation DESC LIMIT ?2";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([generation, limit])?;
+    let mut earlier = Vec::new();
+    while let Some(row) = rows.next()? {
+        earlier.push(model_id("model id", row.get_ref(0)?.as_bytes()?)?);
+    }
+    Ok(earlier)
 }
 
 /// Up to two networks whose id begins with these hexadecimal digits: two mean that the digits are ambiguous.
@@ -235,6 +250,32 @@ pub fn list(connection: &Connection, before: i64, limit: u32) -> Result<Vec<Mode
     let mut statement = connection.prepare(&sql)?;
     let rows = statement.query_map(params![before, limit], columns)?;
     rows.map(|row| parse(row?)).collect()
+}
+
+/// The champion, the `former` newest former champions and generation 0, whose files are there.
+pub fn newest_champions(connection: &Connection, former: u32) -> Result<Vec<ModelId>, StoreError> {
+    let sql = "SELECT model FROM models WHERE removed_ms IS NULL AND (state = 'champion' OR generation = 0 OR model IN \
+               (SELECT model FROM models WHERE state = 'former-champion' ORDER BY generation DESC LIMIT ?1)) \
+               ORDER BY number";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([former])?;
+    let mut champions = Vec::new();
+    while let Some(row) = rows.next()? {
+        champions.push(model_id("model id", row.get_ref(0)?.as_blob()?)?);
+    }
+    Ok(champions)
+}
+
+/// Every network that is or was champion, with its generation.
+pub fn generations(connection: &Connection) -> Result<BTreeMap<ModelId, u32>, StoreError> {
+    let sql = "SELECT model, generation FROM models WHERE generation IS NOT NULL";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([])?;
+    let mut generations = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        generations.insert(model_id("model id", row.get_ref(0)?.as_blob()?)?, row.get(1)?);
+    }
+    Ok(generations)
 }
 
 fn one(connection: &Connection, which: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Option<ModelRow>, StoreError> {

@@ -66,10 +66,11 @@ pub fn remove_self_play(connection: &Connection, floor: u64, limit: u32) -> Resu
 }
 
 /// Looks at up to `limit` match games after sequence `after` and below `floor`, and removes those whose gate was decided
-/// against its candidate. Games of an open gate and of a promotion stay.
+/// against its candidate, and those of rating matches: their results stay counted. Games of an open gate and of a promotion
+/// stay.
 pub fn remove_matches(connection: &Connection, after: u64, floor: u64, limit: u32) -> Result<Removed, StoreError> {
-    let sql = "SELECT games.sequence, gates.state = 'rejected' FROM games JOIN leases USING (lease) \
-               JOIN gates USING (gate) WHERE games.kind = 'match' AND games.sequence > ?1 AND games.sequence < ?2 \
+    let sql = "SELECT games.sequence, coalesce(gates.state = 'rejected', 1) FROM games JOIN leases USING (lease) \
+               LEFT JOIN gates USING (gate) WHERE games.kind = 'match' AND games.sequence > ?1 AND games.sequence < ?2 \
                ORDER BY games.sequence LIMIT ?3";
     let rows: Vec<(u64, bool)> = connection
         .prepare_cached(sql)?
@@ -157,6 +158,7 @@ pub fn models_at_work(connection: &Connection) -> Result<BTreeSet<ModelId>, Stor
         .collect();
     if let Some(gate) = gates::open(connection)? {
         named.extend([gate.candidate, gate.champion]);
+        named.extend(gate.pool.iter().map(|played| ModelId(played.opponent().0)));
     }
     Ok(named)
 }

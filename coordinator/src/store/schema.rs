@@ -15,12 +15,15 @@ pub const VERSION: u32 = MIGRATIONS.len() as u32;
 /// Folder within the data folder that keeps the copies made before migrations.
 pub const BACKUPS: &str = "backups";
 
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
     include_str!("schema_5.sql"),
+    include_str!("schema_6.sql"),
+    include_str!("schema_7.sql"),
+    include_str!("schema_8.sql"),
 ];
 
 /// The schema version of a database, 0 when it is empty.

@@ -1,10 +1,7 @@
 //! A disk that fills up: refusal before damage, and resumption without anybody's help. The disk is a real one of a few
 //! megabytes, in memory.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use tempfile::TempDir;
 use tengen_coordinator::{Coordinator, CoordinatorError, DiskConfig};
@@ -12,53 +9,16 @@ use tengen_proto::v1;
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_proto::v1::{Verdict, WatchStatusRequest};
 use tengen_records::encode;
+use tengen_service::testing::small_disk::{self, fill};
 use tonic::{Code, Streaming};
 use tonic_types::StatusExt;
 
 use crate::database::assert_sound;
 use crate::rig::{Actor, Learner, NONE, Rig, TIC_TAC_TOE, options};
 
-/// Where the disk is, in the process that has one.
-const DISK: &str = "TENGEN_TEST_SMALL_DISK";
-
-/// A disk of 12 MiB: in the process that has one its folder; otherwise the test `name` is run again in such a process,
-/// which must succeed, and there is nothing more to do here. The disk lives in a mount namespace of that process (in a user
-/// namespace, too, for whoever is not root), so that nothing is left behind however it ends.
+/// A disk of 12 MiB for the test of this name.
 fn small_disk(name: &str) -> Option<PathBuf> {
-    if let Some(disk) = std::env::var_os(DISK) {
-        return Some(disk.into());
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let script = r#"
-        if [ "$(id -u)" = 0 ]; then space=--mount; else space="--user --map-root-user --mount"; fi
-        exec unshare $space sh -c 'mount -t tmpfs -o size=12m tengen-test "$1" && shift && exec "$@"' sh "$@"
-    "#;
-    let output = Command::new("sh")
-        .args(["-c", script, "sh"])
-        .arg(folder.path())
-        .arg(std::env::current_exe().expect("a test knows its program"))
-        .args(["--exact", &format!("disk::{name}"), "--nocapture"])
-        .env(DISK, folder.path())
-        .output()
-        .expect("sh can be started");
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text);
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
-    None
-}
-
-/// Takes all room on the disk but `left` bytes; the room is there again when the file is removed.
-fn fill(disk: &Path, left: u64) -> PathBuf {
-    let path = disk.join("ballast");
-    let mut ballast = File::create(&path).expect("a file");
-    loop {
-        let stat = rustix::fs::statvfs(disk).expect("a disk");
-        let free = stat.f_bavail * stat.f_frsize;
-        let chunk = (free.saturating_sub(left)).min(1 << 20) as usize;
-        if chunk == 0 || ballast.write_all(&vec![1; chunk]).is_err() {
-            return path;
-        }
-    }
+    small_disk::small_disk(12, &format!("disk::{name}"))
 }
 
 async fn watch(rig: &Rig) -> Streaming<v1::RunStatus> {

@@ -12,7 +12,7 @@ use tonic::Code;
 use crate::rig::{Actor, Learner, NONE, Rig, TIC_TAC_TOE, options};
 
 /// Positions of the tests' windows: a few games.
-const CAPACITY: u64 = 25;
+pub(crate) const CAPACITY: u64 = 25;
 /// Status messages, ten a second, within which the window is whole again: five seconds.
 const STATUSES_MAX: usize = 50;
 
@@ -20,12 +20,12 @@ fn toml(capacity: u64) -> String {
     format!("{TIC_TAC_TOE}{NONE}[replay]\ncapacity_positions = {capacity}\n")
 }
 
-fn redis(arguments: &[&str]) -> (RedisServer, TempDir) {
+pub(crate) fn redis(arguments: &[&str]) -> (RedisServer, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     (RedisServer::start(folder.path(), arguments), folder)
 }
 
-async fn try_start(folder: TempDir, server: &RedisServer, capacity: u64) -> Result<Rig, CoordinatorError> {
+pub(crate) async fn try_start(folder: TempDir, server: &RedisServer, capacity: u64) -> Result<Rig, CoordinatorError> {
     let mut options = options(folder.path(), &toml(capacity));
     options.config.replay = server.url().into();
     Rig::start_with(folder, options).await
@@ -37,7 +37,7 @@ async fn start(server: &RedisServer) -> Rig {
 }
 
 /// Waits until the status is as it should be, and returns it.
-async fn until(rig: &Rig, what: &str, holds: impl Fn(&v1::RunStatus) -> bool) -> v1::RunStatus {
+pub(crate) async fn until(rig: &Rig, what: &str, holds: impl Fn(&v1::RunStatus) -> bool) -> v1::RunStatus {
     let mut client = RunServiceClient::new(rig.channel().await);
     let request = v1::WatchStatusRequest {
         interval_ms: 100,
@@ -55,12 +55,12 @@ async fn until(rig: &Rig, what: &str, holds: impl Fn(&v1::RunStatus) -> bool) ->
     panic!("not {what} within {STATUSES_MAX} statuses: {last:?}");
 }
 
-fn follows(status: &v1::RunStatus) -> bool {
+pub(crate) fn follows(status: &v1::RunStatus) -> bool {
     status.window_lag_games == 0 && !status.waiting.contains("window")
 }
 
 /// Everything a mirror reads now: the epoch and the games' sequences and records.
-async fn mirror(server: &RedisServer) -> (u64, Vec<(u64, Vec<u8>)>) {
+pub(crate) async fn mirror(server: &RedisServer) -> (u64, Vec<(u64, Vec<u8>)>) {
     let options = RedisOptions::load(&server.url(), None, None).expect("a good URL");
     let mut reader = RedisReader::open(&options, "test", 1 << 20).await.expect("it is fit");
     let (mut cursor, mut games) = (Cursor::default(), Vec::new());
@@ -98,7 +98,7 @@ fn newest(rig: &Rig, capacity: u64) -> Vec<(u64, Vec<u8>)> {
 }
 
 /// Waits until the window follows, and compares it with the database. Returns its epoch.
-async fn whole(rig: &Rig, server: &RedisServer, capacity: u64) -> u64 {
+pub(crate) async fn whole(rig: &Rig, server: &RedisServer, capacity: u64) -> u64 {
     until(rig, "whole", follows).await;
     let (epoch, games) = mirror(server).await;
     assert_eq!(games, newest(rig, capacity));

@@ -303,6 +303,7 @@ impl Actor {
             actor_id: self.id.clone(),
             games_parallel: 1,
             games_per_minute,
+            takes_players: true,
         };
         let answer = self.client.get_work(request).await.expect("an answer").into_inner();
         let Some(v1::get_work_response::Work::Order(wire)) = answer.work else {
@@ -437,7 +438,7 @@ fn expected(hello: &v1::RegisterActorResponse, order: &Order) -> Expected {
             index_end: *games,
             random_plies_max: *random_plies_max,
         },
-        Plan::Match { games } => {
+        Plan::Match { games } | Plan::Rating { games, .. } => {
             let game = |game: &tengen_selfplay::MatchGame| MatchGame {
                 pair: game.pair,
                 opening: game.opening.clone(),
@@ -452,6 +453,7 @@ fn expected(hello: &v1::RegisterActorResponse, order: &Order) -> Expected {
         rules_fingerprint: Fingerprint(hello.rules_fingerprint.clone().try_into().expect("32 bytes")),
         lease: order.lease,
         models: order.models.clone(),
+        players: order.plan.players().cloned(),
         settings_revision: order.settings_revision,
         lease_seed: order.seed,
         work,

@@ -2,15 +2,16 @@
 
 mod hand_out;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use self::hand_out::Ask;
 use crate::event::{Effect, Event};
-use crate::gate::{Candidate, Gate};
+use crate::gate::{Candidate, Gate, MatchPlan, Openings, Outcome};
 use crate::ids::{ActorId, GateId, LeaseId, ModelId};
 use crate::lease::{Lease, LeaseEnd, Leases, Work};
-use crate::log::{Decision, FixedRule, GameScore, Leg, LogEntry, Standing};
-use crate::rules::{GateRule, Rules, RulesError};
+use crate::log::{Decision, GameScore, Leg, LogEntry, Standing};
+use crate::rating::Desk;
+use crate::rules::{GatePlay, GateRule, Rules, RulesError};
 use crate::schedule::Row;
 use crate::snapshot::{CandidateDue, Snapshot};
 
@@ -23,7 +24,7 @@ enum GateState {
     Drawing {
         gate: GateId,
         candidate: Candidate,
-        rule: FixedRule,
+        play: GatePlay,
     },
     /// A match is on. The counts are games handed out since it opened, for the gate's share.
     Open {
@@ -62,8 +63,12 @@ pub struct Control {
     generation: u32,
     gates: u32,
     gate: GateState,
-    waiting: Option<Candidate>,
+    /// Successive candidates that have passed against this champion.
+    streak: u32,
+    /// Candidates without a gate, oldest first.
+    waiting: VecDeque<Candidate>,
     leases: Leases,
+    ratings: Desk,
 }
 
 impl Control {
@@ -76,7 +81,7 @@ impl Control {
             if let (Work::Match { pairs, gate: id, .. }, Some(gate)) = (&lease.work, &mut gate)
                 && *id == gate.id()
             {
-                gate.assign(pairs, lease.id);
+                gate.assign(pairs, lease.id, lease.actor);
             }
             // The time the run stood still is nobody's silence.
             lease.progress_ms = now_ms;
@@ -95,11 +100,14 @@ impl Control {
             generation: snapshot.generation,
             gates: snapshot.gates,
             gate,
-            waiting: snapshot.waiting,
+            streak: snapshot.streak,
+            waiting: snapshot.waiting.into(),
             leases,
+            ratings: Desk::new(snapshot.ratings),
         };
         let mut effects = Vec::new();
         control.end_iterations(&mut effects);
+        control.bound_queue(&mut effects);
         control.settle_gate(&mut effects);
         Ok((control, effects))
     }
@@ -121,16 +129,22 @@ impl Control {
                 leg,
                 score,
             } => {
+                let decided_before = self.matches_decided();
                 self.log_match_game(lease, gate, pair, leg, score, &mut effects);
                 self.note_stored(lease, now_ms, &mut effects);
+                if self.matches_decided() > decided_before {
+                    self.cancel_pointless(&mut effects);
+                }
                 self.settle_gate(&mut effects);
             }
+            Event::GameRated { first, second, score } => self.ratings.add(first, second, score),
+            Event::RatingStored(lease) => self.note_stored(lease, now_ms, &mut effects),
             Event::CandidatePublished(candidate) => {
                 self.take_candidate(candidate, &mut effects);
                 self.settle_gate(&mut effects);
             }
-            Event::GateDrawn { gate, pairs } => {
-                self.open_gate(gate, pairs, &mut effects);
+            Event::GateDrawn { gate, openings, pool } => {
+                self.open_gate(gate, openings, &pool, &mut effects);
                 self.settle_gate(&mut effects);
             }
             Event::WorkAsked {
@@ -138,6 +152,7 @@ impl Control {
                 lease,
                 games_per_minute,
                 self_play_max,
+                rating_players,
             } => {
                 self.leases.heard(actor, now_ms);
                 effects.push(self.hand_out(
@@ -146,6 +161,7 @@ impl Control {
                         lease,
                         games_per_minute,
                         self_play_max,
+                        rating_players,
                     },
                     now_ms,
                 ));
@@ -199,9 +215,14 @@ impl Control {
         }
     }
 
-    /// The candidate that waits for its gate.
-    pub fn waiting(&self) -> Option<Candidate> {
-        self.waiting
+    /// The candidates that wait for their gate, oldest first.
+    pub fn waiting(&self) -> impl ExactSizeIterator<Item = Candidate> + '_ {
+        self.waiting.iter().copied()
+    }
+
+    /// Successive candidates that have passed against this champion, and how many must.
+    pub fn streak(&self) -> (u32, u32) {
+        (self.streak, self.in_a_row())
     }
 
     /// The candidate that the learner owes, if it owes one.
@@ -224,6 +245,11 @@ impl Control {
         iteration > self.published_iteration && iteration <= self.iteration
     }
 
+    /// Whether rating matches have had less than their share of the games handed out.
+    pub fn rating_is_due(&self) -> bool {
+        self.ratings.is_due(&self.rules.ratings)
+    }
+
     /// A lease in progress.
     pub fn lease(&self, id: LeaseId) -> Option<&Lease> {
         self.leases.get(id)
@@ -238,7 +264,9 @@ impl Control {
     /// the gate has pairs that nobody plays. Their games that have not been started are wanted back.
     pub fn wanted_back(&self, actor: ActorId) -> impl Iterator<Item = LeaseId> + '_ {
         let earlier = match &self.gate {
-            GateState::Open { gate, earlier, .. } if gate.unassigned().next().is_some() => Some(earlier),
+            GateState::Open { gate, earlier, .. } if gate.free().is_some() && self.room(gate, actor) > 0 => {
+                Some(earlier)
+            }
             _ => None,
         };
         let of_actor = move |id: &LeaseId| self.leases.get(*id).is_some_and(|lease| lease.actor == actor);
@@ -311,10 +339,41 @@ impl Control {
         effects.push(Effect::MatchLogged(standing));
     }
 
+    /// Matches of the gate in progress that are decided.
+    fn matches_decided(&self) -> usize {
+        self.gate().map_or(0, Gate::matches_decided)
+    }
+
+    /// Calls off the leases of the decided matches of a gate that goes on.
+    fn cancel_pointless(&mut self, effects: &mut Vec<Effect>) {
+        let GateState::Open { gate, .. } = &self.gate else {
+            return;
+        };
+        if gate.decision().is_some() {
+            return;
+        }
+        let pointless = |lease: &&Lease| match &lease.work {
+            Work::Match { gate: id, pairs, .. } => *id == gate.id() && !pairs.iter().any(|&pair| gate.wants(pair)),
+            Work::SelfPlay { .. } | Work::Rating { .. } => false,
+        };
+        let leases: Vec<LeaseId> = self.leases.iter().filter(pointless).map(|lease| lease.id).collect();
+        for lease in leases {
+            self.close(lease, LeaseEnd::Cancelled, effects);
+        }
+    }
+
     fn take_candidate(&mut self, candidate: Candidate, effects: &mut Vec<Effect>) {
         self.published_iteration = self.published_iteration.max(candidate.iteration);
-        if let Some(older) = self.waiting.replace(candidate) {
-            effects.push(Effect::Superseded(older.model));
+        self.waiting.push_back(candidate);
+        self.bound_queue(effects);
+    }
+
+    /// Lets the candidates that have waited longest go, beyond what the policy keeps.
+    fn bound_queue(&mut self, effects: &mut Vec<Effect>) {
+        while self.waiting.len() > self.rules.queue.waiting_max()
+            && let Some(oldest) = self.waiting.pop_front()
+        {
+            effects.push(Effect::Superseded(oldest.model));
         }
     }
 
@@ -326,63 +385,91 @@ impl Control {
             let gate = gate.as_ref().clone();
             self.end_gate(&gate, decision, effects);
         }
-        if !matches!(self.gate, GateState::Idle) {
-            return;
-        }
-        let Some(candidate) = self.waiting.take() else { return };
-        match self.rules.gate {
-            GateRule::None => self.promote(candidate.model, "promoted: this run has no gate".to_owned(), effects),
-            GateRule::Fixed(rule) => {
-                self.gates += 1;
-                let gate = GateId(self.gates);
-                self.gate = GateState::Drawing { gate, candidate, rule };
-                effects.push(Effect::GateWanted {
-                    gate,
-                    candidate,
-                    champion: self.champion,
-                    rule,
-                });
+        while matches!(self.gate, GateState::Idle)
+            && let Some(candidate) = self.waiting.pop_front()
+        {
+            match self.rules.gate {
+                GateRule::None => self.promote(candidate.model, "promoted: this run has no gate".to_owned(), effects),
+                GateRule::Play(play) => {
+                    self.gates += 1;
+                    let gate = GateId(self.gates);
+                    self.gate = GateState::Drawing { gate, candidate, play };
+                    effects.push(Effect::GateWanted {
+                        gate,
+                        candidate,
+                        champion: self.champion,
+                        play,
+                    });
+                }
             }
         }
     }
 
-    fn open_gate(&mut self, id: GateId, pairs: u32, effects: &mut Vec<Effect>) {
-        let GateState::Drawing { gate, candidate, rule } = self.gate else {
+    fn open_gate(&mut self, id: GateId, openings: Openings, pool: &[MatchPlan], effects: &mut Vec<Effect>) {
+        let GateState::Drawing { gate, candidate, play } = self.gate else {
             return;
         };
         if gate != id {
             return;
         }
-        let open = Gate::new(id, candidate, self.champion, rule, pairs);
+        let plan = MatchPlan {
+            opponent: self.champion,
+            rule: play.rule,
+            openings,
+        };
+        let open = Gate::new(id, candidate, plan).with_pool(pool);
         effects.push(Effect::GateOpened {
             gate,
-            pairs: open.rule().pairs,
+            pairs: open.champion_match().rule().pairs(),
         });
         self.gate = GateState::open(open, &self.leases);
     }
 
     fn end_gate(&mut self, gate: &Gate, decision: Decision, effects: &mut Vec<Effect>) {
         self.gate = GateState::Idle;
+        let in_a_row = self.in_a_row();
+        let outcome = match decision {
+            Decision::Reject => Outcome::Rejected,
+            Decision::Promote if self.streak + 1 < in_a_row => Outcome::Passed {
+                streak: self.streak + 1,
+            },
+            Decision::Promote => Outcome::Promoted,
+        };
+        let reason = gate.reason(outcome, in_a_row);
         effects.push(Effect::GateDecided {
             gate: gate.id(),
             candidate: gate.candidate().model,
-            decision,
-            tally: gate.tally(),
-            reason: gate.reason(),
+            outcome,
+            evidence: gate.evidence(),
+            reason: reason.clone(),
         });
         let of_gate = |lease: &&Lease| matches!(lease.work, Work::Match { gate: id, .. } if id == gate.id());
         let open: Vec<LeaseId> = self.leases.iter().filter(of_gate).map(|lease| lease.id).collect();
         for lease in open {
             self.close(lease, LeaseEnd::Cancelled, effects);
         }
-        if decision == Decision::Promote {
-            self.promote(gate.candidate().model, gate.reason(), effects);
+        match outcome {
+            Outcome::Rejected => self.streak = 0,
+            Outcome::Passed { streak } => {
+                self.streak = streak;
+                effects.push(Effect::Superseded(gate.candidate().model));
+            }
+            Outcome::Promoted => self.promote(gate.candidate().model, reason, effects),
+        }
+    }
+
+    /// Successive candidates that must pass.
+    fn in_a_row(&self) -> u32 {
+        match self.rules.gate {
+            GateRule::None => 1,
+            GateRule::Play(play) => play.in_a_row,
         }
     }
 
     fn promote(&mut self, model: ModelId, reason: String, effects: &mut Vec<Effect>) {
         let previous = std::mem::replace(&mut self.champion, model);
         self.generation += 1;
+        self.streak = 0;
         effects.push(Effect::Promoted {
             model,
             generation: self.generation,

@@ -1,9 +1,11 @@
 //! What happens to a run, and what the run wants done about it.
 
-use crate::gate::Candidate;
+use crate::gate::{Candidate, Evidence, MatchPlan, Openings, Outcome};
 use crate::ids::{ActorId, GateId, LeaseId, ModelId};
 use crate::lease::{Lease, LeaseEnd};
-use crate::log::{Decision, FixedRule, GameScore, Leg, Standing, Tally};
+use crate::log::{GameScore, Leg, Standing};
+use crate::rating::PlayerId;
+use crate::rules::GatePlay;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,14 +30,27 @@ pub enum Event {
         /// The result.
         score: GameScore,
     },
+    /// A match game was stored for the first time, of a gate or of a rating match: told to the ratings.
+    GameRated {
+        /// One player.
+        first: PlayerId,
+        /// The other one.
+        second: PlayerId,
+        /// The first player's result.
+        score: GameScore,
+    },
+    /// A game of a rating match was stored for the first time.
+    RatingStored(LeaseId),
     /// The learner published a network.
     CandidatePublished(Candidate),
     /// The openings that [`Effect::GateWanted`] asked for are drawn.
     GateDrawn {
         /// The gate.
         gate: GateId,
-        /// How many openings there are.
-        pairs: u32,
+        /// Those of the match with the champion.
+        openings: Openings,
+        /// The matches with earlier champions, with theirs.
+        pool: Vec<MatchPlan>,
     },
     /// An actor asks for work.
     WorkAsked {
@@ -47,6 +62,8 @@ pub enum Event {
         games_per_minute: f32,
         /// Most games of self-play that may be under way in all leases together; 0 wants none now.
         self_play_max: u32,
+        /// Who may play a rating match, if one is due; empty where the actor plays none.
+        rating_players: Vec<PlayerId>,
     },
     /// An actor says that it is at work on a lease.
     LeaseMentioned(LeaseId),
@@ -80,14 +97,14 @@ pub enum Effect {
         candidate: Candidate,
         /// Who is champion.
         champion: ModelId,
-        /// How many pairs, and what decides.
-        rule: FixedRule,
+        /// How many pairs, what decides, and how many earlier champions are wanted.
+        play: GatePlay,
     },
     /// The gate is open.
     GateOpened {
         /// The gate.
         gate: GateId,
-        /// Pairs that will be played.
+        /// Most pairs that will be played against the champion.
         pairs: u32,
     },
     /// A gate was decided.
@@ -97,9 +114,9 @@ pub enum Effect {
         /// The candidate it was about.
         candidate: ModelId,
         /// How it ended.
-        decision: Decision,
-        /// The counted games.
-        tally: Tally,
+        outcome: Outcome,
+        /// What the decision rests on.
+        evidence: Evidence,
         /// The decision in a sentence.
         reason: String,
     },
@@ -114,7 +131,7 @@ pub enum Effect {
         /// Why, in a sentence.
         reason: String,
     },
-    /// A newer candidate took this one's place before its gate began.
+    /// A newer candidate took this one's place: before its gate began, or after it passed as one of several in a row.
     Superseded(ModelId),
     /// Work was handed out.
     LeaseIssued(Lease),

@@ -1,10 +1,15 @@
-//! One gate: a candidate against the champion in pairs of games, decided from its log.
+//! One gate: a candidate against the champion, and perhaps against earlier ones, decided from its log.
 //!
-//! A [`Gate`] counts its log anew after every entry, and adds only who holds which pair.
+//! A [`Gate`] is one match after another: the champion's first, and once that is passed those of the pool, all at once.
+//! Pairs are numbered through. The gate adds to the log only who holds which pair, and which actor played it.
 
-use crate::elo::elo_of;
-use crate::ids::{GateId, LeaseId, ModelId};
-use crate::log::{Count, Decision, FixedRule, LogEntry, Standing, Tally, count};
+use std::collections::BTreeMap;
+
+use crate::elo::{Elo, elo_of_pairs};
+use crate::ids::{ActorId, GateId, LeaseId, ModelId};
+use crate::log::{Count, Decision, LogEntry, Standing, Tally};
+use crate::match_rule::MatchRule;
+use crate::words;
 
 /// A published network that has not been decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,39 +20,161 @@ pub struct Candidate {
     pub iteration: u32,
 }
 
+/// The openings that were drawn for a match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Openings {
+    /// Pairs that have one.
+    pub pairs: u32,
+    /// How many of these have one that an earlier pair has too, and sample their first moves.
+    pub repeated: u32,
+}
+
+impl Openings {
+    /// As many openings as pairs, each another one.
+    pub fn distinct(pairs: u32) -> Openings {
+        Openings { pairs, repeated: 0 }
+    }
+}
+
+/// One match of a gate, as it is set up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MatchPlan {
+    /// Whom the candidate meets.
+    pub opponent: ModelId,
+    /// What decides, over as many pairs as are wanted.
+    pub rule: MatchRule,
+    /// What it is played from; fewer pairs than wanted shorten the match.
+    pub openings: Openings,
+}
+
+/// A match in progress or decided.
+#[derive(Clone, Debug)]
+pub struct Match {
+    plan: MatchPlan,
+    /// Its first pair within the gate.
+    first_pair: u32,
+    count: Count,
+}
+
+impl Match {
+    /// As it was set up.
+    pub fn plan(&self) -> MatchPlan {
+        self.plan
+    }
+
+    /// The rule in force, over the pairs that can be played.
+    pub fn rule(&self) -> MatchRule {
+        self.count.rule()
+    }
+
+    /// What counts so far.
+    pub fn tally(&self) -> Tally {
+        self.count.tally()
+    }
+
+    /// The decision, once there is one.
+    pub fn decision(&self) -> Option<Decision> {
+        self.count.decision()
+    }
+
+    /// Its pairs within the gate.
+    pub fn pairs(&self) -> std::ops::Range<u32> {
+        self.first_pair..self.first_pair + self.rule().pairs()
+    }
+}
+
+/// Who holds a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Holder {
+    lease: LeaseId,
+    actor: ActorId,
+}
+
+/// How a gate ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The candidate becomes champion.
+    Promoted,
+    /// It passed, and the champion stays until enough successive candidates have.
+    Passed {
+        /// Successive candidates that have passed, this one included.
+        streak: u32,
+    },
+    /// The champion stays.
+    Rejected,
+}
+
+/// What a decision rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    /// The counted pairs against the champion.
+    pub tally: Tally,
+    /// The log-likelihood ratio, where the rule goes by one.
+    pub llr: Option<f64>,
+    /// The Elo difference that the score suggests; nothing without a pair.
+    pub elo: Option<Elo>,
+    /// The matches with earlier champions.
+    pub pool: Vec<MatchEvidence>,
+}
+
+/// What one match has brought.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MatchEvidence {
+    /// The match as it was set up.
+    pub plan: MatchPlan,
+    /// The counted pairs.
+    pub tally: Tally,
+    /// The decision, once there is one.
+    pub decision: Option<Decision>,
+}
+
 /// A gate in progress or decided.
 #[derive(Clone, Debug)]
 pub struct Gate {
     id: GateId,
     candidate: Candidate,
-    champion: ModelId,
-    rule: FixedRule,
-    pairs_wanted: u32,
+    /// The champion's first, then the pool's.
+    matches: Vec<Match>,
     log: Vec<LogEntry>,
-    holders: Vec<Option<LeaseId>>,
-    count: Count,
+    holders: Vec<Option<Holder>>,
+    /// Who played the leases that count, for the share of each.
+    players: BTreeMap<LeaseId, ActorId>,
 }
 
+/// Counted and held pairs up to which an actor's share of a gate is not looked at: a beginning has no shares yet.
+pub const PAIRS_BEFORE_SHARES: u32 = 8;
+
 impl Gate {
-    /// A gate with `pairs_drawn` openings; fewer than the rule wants shorten the match.
-    pub fn new(id: GateId, candidate: Candidate, champion: ModelId, rule: FixedRule, pairs_drawn: u32) -> Gate {
-        let pairs_wanted = rule.pairs;
-        let rule = FixedRule {
-            pairs: pairs_drawn.min(pairs_wanted),
-            ..rule
-        };
-        let count = count(&rule, &[]);
-        let holders = vec![None; rule.pairs as usize];
-        Gate {
+    /// A gate against the champion alone.
+    pub fn new(id: GateId, candidate: Candidate, champion: MatchPlan) -> Gate {
+        let mut gate = Gate {
             id,
             candidate,
-            champion,
-            rule,
-            pairs_wanted,
+            matches: Vec::new(),
             log: Vec::new(),
-            holders,
-            count,
-        }
+            holders: Vec::new(),
+            players: BTreeMap::new(),
+        };
+        gate.add_match(champion);
+        gate
+    }
+
+    /// The same with earlier champions to be met after the champion. Before any game.
+    #[must_use]
+    pub fn with_pool(mut self, pool: &[MatchPlan]) -> Gate {
+        pool.iter().for_each(|plan| self.add_match(*plan));
+        self
+    }
+
+    fn add_match(&mut self, plan: MatchPlan) {
+        let rule = plan.rule.shortened_to(plan.openings.pairs);
+        let first_pair = self.holders.len() as u32;
+        self.holders.resize(self.holders.len() + rule.pairs() as usize, None);
+        self.matches.push(Match {
+            plan,
+            first_pair,
+            count: Count::new(rule),
+        });
     }
 
     /// The gate's number.
@@ -62,12 +189,17 @@ impl Gate {
 
     /// Who is champion.
     pub fn champion(&self) -> ModelId {
-        self.champion
+        self.champion_match().plan.opponent
     }
 
-    /// The rule in force, with the pairs that are really played.
-    pub fn rule(&self) -> FixedRule {
-        self.rule
+    /// The match with the champion.
+    pub fn champion_match(&self) -> &Match {
+        &self.matches[0]
+    }
+
+    /// The matches with earlier champions.
+    pub fn pool(&self) -> &[Match] {
+        &self.matches[1..]
     }
 
     /// Every match game stored, in commit order.
@@ -75,208 +207,162 @@ impl Gate {
         &self.log
     }
 
-    /// What counts so far.
+    /// What counts so far in the match with the champion.
     pub fn tally(&self) -> Tally {
-        self.count.tally
+        self.champion_match().tally()
     }
 
-    /// The decision, once there is one.
+    /// The gate in figures.
+    pub fn evidence(&self) -> Evidence {
+        let tally = self.tally();
+        let pool = self.pool().iter().map(|played| MatchEvidence {
+            plan: played.plan,
+            tally: played.tally(),
+            decision: played.decision(),
+        });
+        Evidence {
+            tally,
+            llr: self.champion_match().rule().llr(&tally),
+            elo: elo_of_pairs(tally.pairs_by_half_points),
+            pool: pool.collect(),
+        }
+    }
+
+    /// The decision, once there is one: passed when the champion's match is, and every one of the pool.
     pub fn decision(&self) -> Option<Decision> {
-        self.count.decision
+        let decisions = || self.matches.iter().map(Match::decision);
+        if decisions().any(|decision| decision == Some(Decision::Reject)) {
+            Some(Decision::Reject)
+        } else if decisions().all(|decision| decision == Some(Decision::Promote)) {
+            Some(Decision::Promote)
+        } else {
+            None
+        }
     }
 
     /// Appends an entry with the standing it had when it was committed.
     pub fn append(&mut self, entry: LogEntry) {
         self.log.push(entry);
-        if self.count.decision.is_none() {
-            self.count = count(&self.rule, &self.log);
-        }
+        let Some(number) = self.match_of(entry.pair).filter(|&number| self.is_on(number)) else {
+            return;
+        };
+        let played = &mut self.matches[number];
+        let pair = entry.pair - played.first_pair;
+        played.count.push(LogEntry { pair, ..entry });
+    }
+
+    /// Says who played a lease of the log, so that it counts towards that actor's share.
+    pub fn played_by(&mut self, lease: LeaseId, actor: ActorId) {
+        self.players.insert(lease, actor);
     }
 
     /// The standing of a game that `lease` delivers now.
     pub fn standing(&self, lease: LeaseId, pair: u32) -> Standing {
-        let holds = self.holders.get(pair as usize) == Some(&Some(lease));
-        if holds && self.count.decision.is_none() {
+        let holder = self.holders.get(pair as usize).copied().flatten();
+        let holds = holder.is_some_and(|holder| holder.lease == lease);
+        if holds && self.match_of(pair).is_some_and(|number| self.is_on(number)) {
             Standing::Counts
         } else {
             Standing::Late
         }
     }
 
-    /// Pairs that nobody holds and that do not count yet.
+    /// The match that a pair belongs to.
+    fn match_of(&self, pair: u32) -> Option<usize> {
+        self.matches.iter().position(|played| played.pairs().contains(&pair))
+    }
+
+    /// Whether a match is to be played now: the pool waits until the champion's match is passed.
+    fn is_on(&self, number: usize) -> bool {
+        let open = |number: usize| self.matches[number].decision().is_none();
+        let reached = number == 0 || self.champion_match().decision() == Some(Decision::Promote);
+        self.decision().is_none() && reached && open(number)
+    }
+
+    /// Whether a game of this pair could still count.
+    pub fn wants(&self, pair: u32) -> bool {
+        self.match_of(pair).is_some_and(|number| self.is_on(number))
+    }
+
+    /// Matches that are decided.
+    pub(crate) fn matches_decided(&self) -> usize {
+        self.matches.iter().filter(|played| played.decision().is_some()).count()
+    }
+
+    /// Pairs that nobody holds and that do not count yet, of the matches that are on.
     pub fn unassigned(&self) -> impl Iterator<Item = u32> + '_ {
-        let free = |&pair: &u32| self.holders[pair as usize].is_none() && !self.count.counted[pair as usize];
-        (0..self.rule.pairs).filter(free)
+        self.free_by_match().flat_map(|(_, pairs)| pairs)
+    }
+
+    /// The next opponent that has free pairs, with these pairs.
+    pub(crate) fn free(&self) -> Option<(ModelId, Vec<u32>)> {
+        self.free_by_match()
+            .map(|(played, pairs)| (played.plan.opponent, pairs.collect::<Vec<_>>()))
+            .find(|(_, pairs)| !pairs.is_empty())
+    }
+
+    fn free_by_match(&self) -> impl Iterator<Item = (&Match, impl Iterator<Item = u32> + '_)> + '_ {
+        let on = (0..self.matches.len()).filter(|&number| self.is_on(number));
+        on.map(move |number| {
+            let played = &self.matches[number];
+            let counted = played.count.counted();
+            let free = move |&pair: &u32| {
+                self.holders[pair as usize].is_none() && counted[(pair - played.first_pair) as usize].is_none()
+            };
+            (played, played.pairs().filter(free))
+        })
     }
 
     /// Gives pairs to a lease; pairs that do not exist are passed over.
-    pub fn assign(&mut self, pairs: &[u32], lease: LeaseId) {
+    pub fn assign(&mut self, pairs: &[u32], lease: LeaseId, actor: ActorId) {
+        self.players.insert(lease, actor);
         for &pair in pairs {
             if let Some(holder) = self.holders.get_mut(pair as usize) {
-                *holder = Some(lease);
+                *holder = Some(Holder { lease, actor });
             }
         }
     }
 
     /// Takes back what `lease` holds: its unfinished pairs are handed on, its half pairs are void.
     pub fn release(&mut self, lease: LeaseId) {
-        for holder in self.holders.iter_mut().filter(|holder| **holder == Some(lease)) {
+        let held = |holder: &&mut Option<Holder>| holder.is_some_and(|holder| holder.lease == lease);
+        for holder in self.holders.iter_mut().filter(held) {
             *holder = None;
         }
     }
 
-    /// Where the gate stands, in a sentence.
-    pub fn reason(&self) -> String {
-        let Tally {
-            pairs,
-            wins,
-            draws,
-            losses,
-        } = self.count.tally;
-        let verdict = match self.count.decision {
-            Some(Decision::Promote) => "promoted",
-            Some(Decision::Reject) => "rejected",
-            None => "undecided",
-        };
-        let games = self.count.tally.games();
-        if games == 0 {
-            return format!("{verdict}: no pair of {} was counted", self.pairs_wanted);
+    /// Most further pairs that `actor` may take, so that at no time more than `share` (in (0, 1]) of the counted pairs are
+    /// its own, whichever of those that are out come in first. The first [`PAIRS_BEFORE_SHARES`] are free.
+    pub fn room(&self, actor: ActorId, share: f64) -> u32 {
+        let counted = || self.matches.iter().flat_map(|played| played.count.counted()).flatten();
+        let own = |lease: &&LeaseId| self.players.get(lease) == Some(&actor);
+        let (all, counted_own) = (counted().count() as f64, counted().filter(own).count() as u32);
+        let held = self.holders_of(actor);
+        let free = PAIRS_BEFORE_SHARES.saturating_sub(counted_own + held);
+        if share >= 1.0 {
+            return u32::MAX;
         }
-        let elo = elo_of(self.count.tally.points(), games);
-        let mut text = format!(
-            "{verdict}: {wins} wins, {draws} draws and {losses} losses in {pairs} of {} pairs score {:.1} % where {} {:.1} % was \
-             needed; Elo {:+.0} ± {:.0}",
-            self.rule.pairs,
-            self.count.tally.score() * 100.0,
-            if self.rule.strict { "more than" } else { "at least" },
-            self.rule.threshold() * 100.0,
-            elo.difference,
-            elo.error(),
-        );
-        if self.count.decision.is_some() && pairs < self.rule.pairs {
-            text.push_str("; the pairs still to come could not have changed it");
-        }
-        if self.rule.pairs < self.pairs_wanted {
-            let fewer = format!(
-                "; shortened from {} pairs: the game has no more distinct openings",
-                self.pairs_wanted
-            );
-            text.push_str(&fewer);
-        }
-        text
+        // The greatest n with own + held + n <= share * (all + held + n). The conversion saturates, at 0 too.
+        let (counted_own, held) = (f64::from(counted_own), f64::from(held));
+        let n = (share * (all + held) - counted_own - held) / (1.0 - share);
+        free.max((n + 1e-9).floor() as u32)
+    }
+
+    /// Uncounted pairs that an actor holds.
+    fn holders_of(&self, actor: ActorId) -> u32 {
+        let played = self.matches.iter().flat_map(|played| played.count.counted());
+        let pairs = self.holders.iter().zip(played);
+        let held =
+            pairs.filter(|(holder, counted)| counted.is_none() && holder.is_some_and(|holder| holder.actor == actor));
+        held.count() as u32
+    }
+
+    /// The decision in a sentence.
+    pub fn reason(&self, outcome: Outcome, in_a_row: u32) -> String {
+        words::reason(self, outcome, in_a_row)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::log::{GameScore, Leg};
-
-    const LEASE: LeaseId = LeaseId([1; 16]);
-
-    fn gate(games: u32, threshold: f64, strict: bool) -> Gate {
-        let candidate = Candidate {
-            model: ModelId([1; 32]),
-            iteration: 1,
-        };
-        let rule = FixedRule::new(games, threshold, strict).unwrap();
-        let mut gate = Gate::new(GateId(1), candidate, ModelId([0; 32]), rule, rule.pairs);
-        gate.assign(&(0..rule.pairs).collect::<Vec<_>>(), LEASE);
-        gate
-    }
-
-    fn play(gate: &mut Gate, lease: LeaseId, pair: u32, leg: Leg, score: GameScore) {
-        let standing = gate.standing(lease, pair);
-        gate.append(LogEntry {
-            lease,
-            pair,
-            leg,
-            score,
-            standing,
-        });
-    }
-
-    fn play_pair(gate: &mut Gate, pair: u32, first: GameScore, second: GameScore) {
-        play(gate, LEASE, pair, Leg::CandidateFirst, first);
-        play(gate, LEASE, pair, Leg::ChampionFirst, second);
-    }
-
-    #[test]
-    fn strict_needs_more_than_the_threshold() {
-        for (strict, decision) in [(false, Decision::Promote), (true, Decision::Reject)] {
-            let mut gate = gate(4, 0.5, strict);
-            play_pair(&mut gate, 0, GameScore::Win, GameScore::Loss);
-            assert_eq!(gate.decision(), None);
-            play_pair(&mut gate, 1, GameScore::Draw, GameScore::Draw);
-            assert_eq!(gate.decision(), Some(decision));
-        }
-    }
-
-    #[test]
-    fn decided_early_in_both_directions_and_frozen() {
-        let mut winning = gate(20, 0.55, false);
-        for pair in 0..6 {
-            assert_eq!(winning.decision(), None);
-            play_pair(&mut winning, pair, GameScore::Win, GameScore::Win);
-        }
-        assert_eq!(winning.decision(), Some(Decision::Promote));
-        let tally = winning.tally();
-        play_pair(&mut winning, 6, GameScore::Loss, GameScore::Loss);
-        assert_eq!(winning.tally(), tally);
-        assert_eq!(winning.log().last().map(|entry| entry.standing), Some(Standing::Late));
-
-        let mut losing = gate(20, 0.55, false);
-        for pair in 0..5 {
-            assert_eq!(losing.decision(), None);
-            play_pair(&mut losing, pair, GameScore::Loss, GameScore::Loss);
-        }
-        assert_eq!(losing.decision(), Some(Decision::Reject));
-        assert!(
-            losing.reason().contains("could not have changed"),
-            "{}",
-            losing.reason()
-        );
-    }
-
-    #[test]
-    fn a_half_pair_of_a_lapsed_lease_is_void() {
-        let mut gate = gate(4, 0.55, false);
-        let other = LeaseId([2; 16]);
-        play(&mut gate, LEASE, 0, Leg::CandidateFirst, GameScore::Win);
-        gate.release(LEASE);
-        assert_eq!(gate.unassigned().collect::<Vec<_>>(), [0, 1]);
-        gate.assign(&[0], other);
-        play(&mut gate, LEASE, 0, Leg::ChampionFirst, GameScore::Win);
-        play(&mut gate, other, 0, Leg::ChampionFirst, GameScore::Loss);
-        assert_eq!(gate.tally().pairs, 0);
-        play(&mut gate, other, 0, Leg::CandidateFirst, GameScore::Loss);
-        assert_eq!(
-            gate.tally(),
-            Tally {
-                pairs: 1,
-                wins: 0,
-                draws: 0,
-                losses: 2
-            }
-        );
-        assert_eq!(gate.log()[1].standing, Standing::Late);
-        assert_eq!(gate.unassigned().collect::<Vec<_>>(), [1]);
-    }
-
-    #[test]
-    fn a_shortened_match_says_so() {
-        let candidate = Candidate {
-            model: ModelId([1; 32]),
-            iteration: 1,
-        };
-        let rule = FixedRule::new(60, 0.55, false).unwrap();
-        let mut gate = Gate::new(GateId(1), candidate, ModelId([0; 32]), rule, 9);
-        assert_eq!(gate.rule().pairs, 9);
-        gate.assign(&[0], LEASE);
-        play_pair(&mut gate, 0, GameScore::Win, GameScore::Draw);
-        assert!(gate.reason().contains("shortened from 30 pairs"), "{}", gate.reason());
-        let none = Gate::new(GateId(1), candidate, ModelId([0; 32]), rule, 0);
-        assert_eq!(none.decision(), Some(Decision::Reject));
-        assert_eq!(none.reason(), "rejected: no pair of 30 was counted");
-    }
-}
+#[path = "gate_tests.rs"]
+mod tests;

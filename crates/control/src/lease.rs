@@ -1,8 +1,10 @@
 //! Leases: their sizes, who holds them, and when they lapse.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::ids::{ActorId, GateId, LeaseId, ModelId};
+use crate::rating::Pair;
 
 /// Sizes and time limits of leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,10 +61,18 @@ pub enum Work {
         gate: GateId,
         /// Its candidate.
         candidate: ModelId,
-        /// Its champion.
-        champion: ModelId,
+        /// Whom the candidate meets: the champion, or an earlier one.
+        opponent: ModelId,
         /// The pairs to play.
         pairs: Vec<u32>,
+    },
+    /// Games that tell how strong two players are: from each opening two, in the order of [`crate::Leg::BOTH`], where the
+    /// low player of the pairing stands for the candidate.
+    Rating {
+        /// Who plays.
+        pair: Pair,
+        /// Which of the pairing's openings.
+        openings: Range<u32>,
     },
 }
 

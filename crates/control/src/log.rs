@@ -1,70 +1,10 @@
-//! The log of a gate and what it amounts to.
+//! The log of a match and what it amounts to.
 //!
-//! The log is everything: [`count`] reads it in order, counts complete pairs until the outcome can no longer change, and
-//! is frozen there. Nothing here knows who plays.
+//! The log is everything: [`Count`] takes its entries in order, counts complete pairs until the match is decided, and is
+//! frozen there. Nothing here knows who plays, or what decides.
 
 use crate::ids::LeaseId;
-
-/// A gate with a fixed number of pairs and a score to reach.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FixedRule {
-    /// Pairs to play; two games each.
-    pub pairs: u32,
-    /// Score to reach, in millionths of the points: exact where a float of 0.55 is not.
-    pub threshold_millionths: u32,
-    /// Whether the threshold itself is not enough.
-    pub strict: bool,
-}
-
-/// A gate that cannot be played.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum RuleError {
-    /// An odd number of games, or none.
-    #[error("a gate of {0} games cannot be played in pairs: it needs an even number from 2 to 100000")]
-    Games(u32),
-    /// A score nobody can reach or everybody has.
-    #[error("a gate's threshold of {0} is not above 0 and at most 1")]
-    Threshold(f64),
-    /// A strict threshold of 1 cannot be passed.
-    #[error("a strict threshold of 1 can never be passed")]
-    Unreachable,
-}
-
-impl FixedRule {
-    /// A rule for `games` match games (two a pair) and a `threshold` in (0, 1].
-    pub fn new(games: u32, threshold: f64, strict: bool) -> Result<FixedRule, RuleError> {
-        if games == 0 || !games.is_multiple_of(2) || games > 100_000 {
-            return Err(RuleError::Games(games));
-        }
-        if !(threshold > 0.0 && threshold <= 1.0) {
-            return Err(RuleError::Threshold(threshold));
-        }
-        let threshold_millionths = (threshold * 1e6).round() as u32;
-        if strict && threshold_millionths == 1_000_000 {
-            return Err(RuleError::Unreachable);
-        }
-        Ok(FixedRule {
-            pairs: games / 2,
-            threshold_millionths,
-            strict,
-        })
-    }
-
-    /// The score to reach, in (0, 1].
-    pub fn threshold(&self) -> f64 {
-        f64::from(self.threshold_millionths) / 1e6
-    }
-
-    /// Fewest half points that promote; a pair is worth up to four.
-    fn half_points_needed(&self) -> u64 {
-        let scaled = u64::from(self.threshold_millionths) * u64::from(self.pairs) * 4;
-        if self.strict {
-            scaled / 1_000_000 + 1
-        } else {
-            scaled.div_ceil(1_000_000)
-        }
-    }
-}
+use crate::match_rule::MatchRule;
 
 /// Result of one match game from the candidate's view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +13,18 @@ pub enum GameScore {
     Win,
     /// Nobody won.
     Draw,
-    /// The champion won.
+    /// The opponent won.
     Loss,
+}
+
+impl GameScore {
+    fn half_points(self) -> usize {
+        match self {
+            GameScore::Win => 2,
+            GameScore::Draw => 1,
+            GameScore::Loss => 0,
+        }
+    }
 }
 
 /// Which game of a pair.
@@ -82,7 +32,7 @@ pub enum GameScore {
 pub enum Leg {
     /// The candidate has seat 0.
     CandidateFirst,
-    /// The champion has seat 0.
+    /// The champion, or whichever opponent the pair is against, has seat 0.
     ChampionFirst,
 }
 
@@ -105,7 +55,7 @@ pub enum Standing {
 pub struct LogEntry {
     /// The lease that played it.
     pub lease: LeaseId,
-    /// Its pair, from 0.
+    /// Its pair within the gate, from 0.
     pub pair: u32,
     /// Which game of the pair.
     pub leg: Leg,
@@ -126,9 +76,24 @@ pub struct Tally {
     pub draws: u32,
     /// Games lost.
     pub losses: u32,
+    /// The same pairs by what each brought, 0 to 4 half points: the pentanomial that says how sure the score is.
+    pub pairs_by_half_points: [u32; 5],
 }
 
 impl Tally {
+    /// Counts a complete pair.
+    pub fn add_pair(&mut self, first: GameScore, second: GameScore) {
+        self.pairs += 1;
+        self.pairs_by_half_points[first.half_points() + second.half_points()] += 1;
+        for score in [first, second] {
+            match score {
+                GameScore::Win => self.wins += 1,
+                GameScore::Draw => self.draws += 1,
+                GameScore::Loss => self.losses += 1,
+            }
+        }
+    }
+
     /// Games counted.
     pub fn games(&self) -> u32 {
         self.wins + self.draws + self.losses
@@ -148,103 +113,81 @@ impl Tally {
         }
     }
 
-    fn half_points(&self) -> u64 {
+    pub(crate) fn half_points(&self) -> u64 {
         u64::from(self.wins) * 2 + u64::from(self.draws)
-    }
-
-    fn add(&mut self, score: GameScore) {
-        match score {
-            GameScore::Win => self.wins += 1,
-            GameScore::Draw => self.draws += 1,
-            GameScore::Loss => self.losses += 1,
-        }
     }
 }
 
-/// How a gate ends.
+/// How a match, or a whole gate, ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// The candidate becomes champion.
+    /// The candidate has passed.
     Promote,
     /// The champion stays.
     Reject,
 }
 
-/// What a log amounts to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What the log of one match amounts to.
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Count {
-    pub(crate) tally: Tally,
-    pub(crate) decision: Option<Decision>,
-    /// By pair: counted already.
-    pub(crate) counted: Vec<bool>,
+    rule: MatchRule,
+    tally: Tally,
+    decision: Option<Decision>,
+    /// By pair: the lease that it was counted from.
+    counted: Vec<Option<LeaseId>>,
+    /// By pair: a first game that waits for its second.
+    halves: Vec<Option<LogEntry>>,
 }
 
-/// Reads a log in order: a pair counts once, when both its games came in time from one lease (half pairs are void),
-/// and nothing counts after the decision.
-pub(crate) fn count(rule: &FixedRule, log: &[LogEntry]) -> Count {
-    let pairs = rule.pairs as usize;
-    let mut count = Count {
-        tally: Tally::default(),
-        decision: None,
-        counted: vec![false; pairs],
-    };
-    let mut halves: Vec<Option<LogEntry>> = vec![None; pairs];
-    count.decision = decide(rule, &count.tally);
-    for entry in log.iter().filter(|entry| entry.standing == Standing::Counts) {
+impl Count {
+    /// An empty log, judged by `rule`.
+    pub(crate) fn new(rule: MatchRule) -> Count {
+        let tally = Tally::default();
+        let pairs = rule.pairs() as usize;
+        Count {
+            rule,
+            tally,
+            decision: rule.decide(&tally),
+            counted: vec![None; pairs],
+            halves: vec![None; pairs],
+        }
+    }
+
+    /// Takes the log's next entry, its `pair` counted within this match. A pair counts once, when both its games came in
+    /// time from one lease (half pairs are void), and nothing counts after the decision.
+    pub(crate) fn push(&mut self, entry: LogEntry) {
         let pair = entry.pair as usize;
-        if count.decision.is_some() {
-            break;
+        let done = self.counted.get(pair).is_none_or(Option::is_some);
+        if entry.standing == Standing::Late || self.decision.is_some() || done {
+            return;
         }
-        if count.counted.get(pair).is_none_or(|&done| done) {
-            continue;
-        }
-        match halves[pair] {
+        match self.halves[pair] {
             Some(half) if half.lease == entry.lease => {
                 if half.leg != entry.leg {
-                    count.counted[pair] = true;
-                    count.tally.pairs += 1;
-                    count.tally.add(half.score);
-                    count.tally.add(entry.score);
-                    count.decision = decide(rule, &count.tally);
+                    self.counted[pair] = Some(entry.lease);
+                    self.tally.add_pair(half.score, entry.score);
+                    self.decision = self.rule.decide(&self.tally);
                 }
             }
-            _ => halves[pair] = Some(*entry),
+            _ => self.halves[pair] = Some(entry),
         }
     }
-    count
-}
 
-/// The decision that `tally` forces: as soon as the pairs still to come cannot change the outcome.
-fn decide(rule: &FixedRule, tally: &Tally) -> Option<Decision> {
-    let needed = rule.half_points_needed();
-    let to_come = u64::from(rule.pairs - tally.pairs.min(rule.pairs)) * 4;
-    if rule.pairs > 0 && tally.half_points() >= needed {
-        Some(Decision::Promote)
-    } else if tally.half_points() + to_come < needed || to_come == 0 {
-        Some(Decision::Reject)
-    } else {
-        None
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_threshold_is_met_exactly_where_floats_would_miss() {
-        // 0.55 * 120 half points is 66.00000000000001 in floats.
-        assert_eq!(FixedRule::new(60, 0.55, false).unwrap().half_points_needed(), 66);
-        assert_eq!(FixedRule::new(60, 0.55, true).unwrap().half_points_needed(), 67);
-        assert_eq!(FixedRule::new(10, 0.56, false).unwrap().half_points_needed(), 12);
-        assert_eq!(FixedRule::new(2, 1.0, false).unwrap().half_points_needed(), 4);
+    /// The rule in force.
+    pub(crate) fn rule(&self) -> MatchRule {
+        self.rule
     }
 
-    #[test]
-    fn unplayable_rules_are_refused() {
-        assert_eq!(FixedRule::new(7, 0.55, false), Err(RuleError::Games(7)));
-        assert_eq!(FixedRule::new(0, 0.55, false), Err(RuleError::Games(0)));
-        assert_eq!(FixedRule::new(8, 0.0, false), Err(RuleError::Threshold(0.0)));
-        assert_eq!(FixedRule::new(8, 1.0, true), Err(RuleError::Unreachable));
+    pub(crate) fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    pub(crate) fn decision(&self) -> Option<Decision> {
+        self.decision
+    }
+
+    /// By pair: the lease that it was counted from.
+    pub(crate) fn counted(&self) -> &[Option<LeaseId>] {
+        &self.counted
     }
 }

@@ -3,6 +3,7 @@
 use crate::gate::{Candidate, Gate};
 use crate::ids::ModelId;
 use crate::lease::Lease;
+use crate::rating::RatingState;
 
 /// A candidate that the learner owes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +35,14 @@ pub struct Snapshot {
     pub gates: u32,
     /// The gate in progress, its log filled in.
     pub gate: Option<Gate>,
-    /// The candidate that waits for its gate.
-    pub waiting: Option<Candidate>,
+    /// Successive candidates that have passed against this champion without becoming champion.
+    pub streak: u32,
+    /// The candidates that wait for their gate, oldest first.
+    pub waiting: Vec<Candidate>,
     /// The leases in progress.
     pub leases: Vec<Lease>,
+    /// Every match game, for the ratings.
+    pub ratings: RatingState,
 }
 
 impl Snapshot {
@@ -53,8 +58,10 @@ impl Snapshot {
             generation: 0,
             gates: 0,
             gate: None,
-            waiting: None,
+            streak: 0,
+            waiting: Vec::new(),
             leases: Vec::new(),
+            ratings: RatingState::default(),
         }
     }
 }

@@ -10,7 +10,9 @@ use crate::registry::Family;
 pub const FAMILY: Family<Caro5> = Family {
     name: "caro5-gomocup",
     summary: "caro5 with open edges, as Gomocup plays it (the game caro5?edge=open)",
-    parameters: "size=5..20 (15)",
+    parameters: "size=5..20 (15), opening=swap2|none, history=2..16 even (none), threat_planes=true|false",
+    rules: "Caro5 in which only the opponent's stones close the end of a line, as in Gomocup's rule 9: the game \
+            `caro5?edge=open` under another name.",
     samples: &["caro5-gomocup?size=6"],
     build,
 };

@@ -22,6 +22,8 @@ use crate::spec::{OpeningRule, Spec, Symmetry};
 pub struct Options {
     /// Random games to play.
     pub games: u32,
+    /// Plies after which no further game is begun, so that long games take no longer than many short ones.
+    pub plies_max: u64,
     /// About how many positions are checked under every symmetry; they are spread evenly over all plies.
     pub deep_checks: u32,
     /// Seed of the random games.
@@ -32,6 +34,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             games: 10_000,
+            plies_max: 300_000,
             deep_checks: 12_000,
             seed: 1,
         }
@@ -94,7 +97,7 @@ pub fn check_family<G: Game>(family: Family<G>) -> Result<Vec<Summary>, Violatio
 /// Checks one game.
 pub fn check<G: Game>(game: &G, options: &Options) -> Result<Summary, Violation> {
     let spec = game.spec();
-    let plies_bound = u64::from(options.games) * spec.plies_max as u64;
+    let plies_bound = options.plies_max.min(u64::from(options.games) * spec.plies_max as u64);
     let mut checker = Checker {
         game,
         spec,
@@ -106,6 +109,9 @@ pub fn check<G: Game>(game: &G, options: &Options) -> Result<Summary, Violation>
     };
     checker.check_spec()?;
     for number in 0..options.games {
+        if checker.summary.plies >= options.plies_max {
+            break;
+        }
         let seed = options
             .seed
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -136,6 +142,7 @@ struct Scratch {
     image_planes: Vec<u8>,
     legal: Vec<Action>,
     image_legal: Vec<Action>,
+    playable: Vec<Action>,
 }
 
 impl Scratch {
@@ -146,6 +153,7 @@ impl Scratch {
             planes,
             legal: Vec::new(),
             image_legal: Vec::new(),
+            playable: Vec::new(),
         }
     }
 }
@@ -178,6 +186,7 @@ impl<G: Game> Checker<'_, G> {
                 self.check_image(&state, &image, symmetry)?;
             }
             if self.summary.plies.is_multiple_of(self.deep_interval) {
+                self.check_playable(&state, &legal)?;
                 self.check_deeply(&state, rng)?;
             }
             if let Some(outcome) = state.outcome() {
@@ -221,6 +230,34 @@ impl<G: Game> Checker<'_, G> {
         self.require(listed.next().is_none(), "legal actions are in the action space", || {
             format!("{legal:?}")
         })
+    }
+
+    /// Players choose among legal actions, and have one; what is left out loses at once.
+    fn check_playable(&mut self, state: &G::State, legal: &[Action]) -> Result<(), Violation> {
+        let mut playable = std::mem::take(&mut self.scratch.playable);
+        state.playable(&mut playable);
+        let has_one = playable.is_empty() == legal.is_empty();
+        self.require(has_one, "there are playable actions until the end", || {
+            format!("{legal:?}")
+        })?;
+        let mut chosen = playable.iter().peekable();
+        for &action in legal {
+            if chosen.next_if(|&&next| next == action).is_some() {
+                continue;
+            }
+            let mut after = state.clone();
+            let loses = after.apply(action).is_ok()
+                && after.outcome().and_then(|outcome| outcome.winner) == Some(state.seat().other());
+            self.require(loses, "a legal action that is not playable loses at once", || {
+                action.to_string()
+            })?;
+        }
+        let listed = chosen.next().is_none();
+        self.require(listed, "playable actions are legal and ascending", || {
+            format!("{playable:?}")
+        })?;
+        self.scratch.playable = playable;
+        Ok(())
     }
 
     fn check_turn(&self, state: &G::State, before: (Seat, u32, u8, Roles)) -> Result<(), Violation> {

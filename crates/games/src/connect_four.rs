@@ -15,6 +15,8 @@ pub const FAMILY: Family<ConnectFour> = Family {
     name: "connect-four",
     summary: "four in a row on 7 columns of 6, stones fall",
     parameters: "none",
+    rules: "Seats alternate dropping a stone into a column that is not full; it falls to the lowest empty cell. Four \
+            in a row in any direction win. A full board without a line is a draw.",
     samples: &[],
     build,
 };

@@ -12,6 +12,20 @@ pub(crate) fn cell_text(cell: usize, rows: usize, cols: usize) -> String {
     format!("{}{}", column_letter(cell % cols), rows - cell / cols)
 }
 
+/// The cell whose name `text` begins with, and what follows the name.
+pub(crate) fn split_cell(text: &str, rows: usize, cols: usize) -> Option<(usize, &str)> {
+    // A letter of this board is one byte long, so the name can be cut behind it.
+    let col = usize::from(text.bytes().next()?.checked_sub(b'a')?);
+    if col >= cols {
+        return None;
+    }
+    let digits = text[1..].bytes().take_while(u8::is_ascii_digit).count();
+    let (number, rest) = text[1..].split_at(digits);
+    let from_bottom: usize = number.parse().ok().filter(|_| !number.starts_with('0'))?;
+    let row = rows.checked_sub(from_bottom)?;
+    Some((row * cols + col, rest))
+}
+
 /// Draws a board top row first; `symbol` gives the character of a cell and `marked` the cell to put in brackets.
 pub(crate) fn board(rows: usize, cols: usize, marked: Option<usize>, symbol: impl Fn(usize) -> char) -> String {
     let mut text = String::with_capacity((rows + 1) * (2 * cols + 5));

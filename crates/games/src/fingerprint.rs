@@ -9,6 +9,7 @@ use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::game::{Game, State};
+use crate::params;
 use crate::perft::perft_within;
 use crate::random;
 use crate::spec::{ActionBlock, OpeningRule};
@@ -60,12 +61,12 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// The fingerprint of the rules of `game`: id with parameters, board, opening, action layout, perft to depth 3 or
+/// The fingerprint of the rules of `game`: id with parameters (less those that change only the planes), board, opening, action layout, perft to depth 3 or
 /// 100,000 sequences, and up to 256 random games or 20,000 plies.
 pub fn rules_fingerprint<G: Game>(game: &G) -> Fingerprint {
     let mut digest = Digest::new(RULES_TAG);
     let spec = game.spec();
-    digest.text(&spec.id);
+    digest.text(&params::rules_id(&spec.id));
     digest.number(spec.rows as u64);
     digest.number(spec.cols as u64);
     digest.number(spec.plies_max as u64);
@@ -78,6 +79,7 @@ pub fn rules_fingerprint<G: Game>(game: &G) -> Fingerprint {
         let (name, count) = match block {
             ActionBlock::Cells { planes } => ("cells", planes),
             ActionBlock::Columns => ("columns", 1),
+            ActionBlock::Triangle => ("triangle", 1),
             ActionBlock::Global { count } => ("global", count),
         };
         digest.text(name);

@@ -65,7 +65,7 @@ pub enum Reason {
     Line,
     /// No cell is left and nobody has won.
     BoardFull,
-    /// The game reached its move limit: a draw by limit, not by the rules.
+    /// The game reached its move limit: a draw, or decided by points where the game counts them.
     MoveLimit,
     /// The losing seat gave up.
     Resignation,
@@ -73,17 +73,35 @@ pub enum Reason {
     NoMoves,
     /// Points were counted at the end.
     Score,
+    /// Black made a line longer than five (renju).
+    Overline,
+    /// Black made two fours at once (renju).
+    DoubleFour,
+    /// Black made two threes at once (renju).
+    DoubleThree,
+    /// The sides' goals were joined (Hex).
+    Connection,
+    /// One side has no piece left.
+    NoPieces,
+    /// Too many moves without progress, as the game defines it: a draw by the rules.
+    NoProgress,
 }
 
 impl Reason {
     /// Every reason, for parsing and for tests.
-    pub const ALL: [Reason; 6] = [
+    pub const ALL: [Reason; 12] = [
         Reason::Line,
         Reason::BoardFull,
         Reason::MoveLimit,
         Reason::Resignation,
         Reason::NoMoves,
         Reason::Score,
+        Reason::Overline,
+        Reason::DoubleFour,
+        Reason::DoubleThree,
+        Reason::Connection,
+        Reason::NoPieces,
+        Reason::NoProgress,
     ];
 
     /// The stable name used in records, on the wire and in the database.
@@ -95,6 +113,12 @@ impl Reason {
             Reason::Resignation => "resignation",
             Reason::NoMoves => "no-moves",
             Reason::Score => "score",
+            Reason::Overline => "overline",
+            Reason::DoubleFour => "double-four",
+            Reason::DoubleThree => "double-three",
+            Reason::Connection => "connection",
+            Reason::NoPieces => "no-pieces",
+            Reason::NoProgress => "no-progress",
         }
     }
 
@@ -182,6 +206,64 @@ pub trait Game: Clone + fmt::Debug + Send + Sync + 'static {
             .find(|&action| self.action_text(action) == text)
             .or(by_index.filter(|action| action.index() < self.spec().actions.len()))
     }
+
+    /// Whether people count several actions as one move, as in games that pick a piece first and its destination next.
+    fn moves(&self) -> Moves {
+        Moves::Actions
+    }
+
+    /// One move as people write it, for example `d1-d4-a4`: the actions of one turn from `state`. Only games of
+    /// [`Moves::Staged`] answer otherwise than by [`Game::action_text`] of each action.
+    fn move_text(&self, _state: &Self::State, actions: &[Action]) -> String {
+        let texts: Vec<String> = actions.iter().map(|&action| self.action_text(action)).collect();
+        texts.join("-")
+    }
+
+    /// The actions of the move that people write as `text` in `state`, at the beginning of a turn: the inverse of
+    /// [`Game::move_text`]. That they are legal is not promised.
+    fn parse_move(&self, _state: &Self::State, text: &str) -> Option<Vec<Action>> {
+        self.parse_action(text).map(|action| vec![action])
+    }
+
+    /// Whether lists of moves name this one. It is false where other actions make the same move and are named instead.
+    fn is_named(&self, _state: &Self::State, _actions: &[Action]) -> bool {
+        true
+    }
+
+    /// The position that `text` describes, in the game's own position text (FEN where people use it).
+    ///
+    /// # Errors
+    /// What is wrong with the text, or that the game has no such text.
+    fn parse_position(&self, text: &str) -> Result<Self::State, ParsePositionError> {
+        Err(ParsePositionError {
+            text: text.to_owned(),
+            why: "the game has no position text: give a list of moves".to_owned(),
+        })
+    }
+
+    /// The position as [`Game::parse_position`] reads it, where there is such a text for this state.
+    fn position_text(&self, _state: &Self::State) -> Option<String> {
+        None
+    }
+}
+
+/// What people count as one move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moves {
+    /// Every action is a move.
+    Actions,
+    /// The actions of a turn make one move.
+    Staged,
+}
+
+/// A text that describes no position.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no position: {why}")]
+pub struct ParsePositionError {
+    /// The text as given.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: String,
 }
 
 /// One position: board, phase and who acts. Plain data without a way back.
@@ -198,6 +280,13 @@ pub trait State: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
 
     /// Clears `out` and fills it with the legal actions in ascending order. Empty after the end.
     fn legal(&self, out: &mut Vec<Action>);
+
+    /// Clears `out` and fills it with the actions that players choose among, in ascending order: the legal ones less
+    /// fouls, by which the acting seat would lose at once (renju's forbidden points). The referee, who judges games,
+    /// accepts a foul; search and random play never make one. Not empty while the game goes on.
+    fn playable(&self, out: &mut Vec<Action>) {
+        self.legal(out);
+    }
 
     /// Whether `action` is legal here.
     fn is_legal(&self, action: Action) -> bool;

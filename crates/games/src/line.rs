@@ -30,7 +30,7 @@ impl Colour {
         }
     }
 
-    const fn index(self) -> usize {
+    pub(crate) const fn index(self) -> usize {
         self as usize
     }
 }
@@ -152,6 +152,11 @@ impl Board {
         self.for_each_bit(|word| !(black.0[word] | white.0[word]), &mut each);
     }
 
+    /// Whether some empty cell has the property.
+    pub fn any_empty(&self, has: impl FnMut(usize) -> bool) -> bool {
+        (0..self.cells()).filter(|&cell| self.is_empty(cell)).any(has)
+    }
+
     /// Calls `each` for every stone of `colour` in ascending order.
     pub fn for_each_stone(&self, colour: Colour, mut each: impl FnMut(usize)) {
         self.for_each_bit(|word| self.stones[colour.index()].0[word], &mut each);
@@ -267,6 +272,14 @@ impl LineRule {
         }
     }
 
+    /// Exactly `length` in a row win.
+    pub const fn exactly(length: u8) -> LineRule {
+        LineRule {
+            overline: Overline::Nothing,
+            ..LineRule::at_least(length)
+        }
+    }
+
     /// Whether `run` wins.
     pub fn wins(self, run: Run) -> bool {
         if run.length != self.length {
@@ -295,11 +308,7 @@ impl LineRule {
 mod tests {
     use super::*;
 
-    const STANDARD: LineRule = LineRule {
-        length: 5,
-        overline: Overline::Nothing,
-        ends: Ends::Any,
-    };
+    const STANDARD: LineRule = LineRule::exactly(5);
     const CARO8: LineRule = LineRule {
         length: 5,
         overline: Overline::Wins,

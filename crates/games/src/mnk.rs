@@ -2,11 +2,12 @@
 //!
 //! Under Swap2 a line of three can be completed by the offered black stone: see the ruling in [`crate::stones`].
 
-use crate::line::{Colour, LineRule, SIDE_MAX};
+use crate::line::{LineRule, SIDE_MAX};
 use crate::params::{Params, ParseGameError};
 use crate::registry::Family;
-use crate::spec::{OpeningRule, Plane};
-use crate::stones::{self, StoneGame, StoneRules, StoneState};
+use crate::spec::OpeningRule;
+use crate::stone_planes::{StonePlanes, StoneStack, Threats};
+use crate::stones::{Fouls, StoneGame, StoneRules};
 use crate::swap2;
 
 /// `mnk` in the registry.
@@ -14,6 +15,10 @@ pub const FAMILY: Family<Mnk> = Family {
     name: "mnk",
     summary: "k in a row on m columns and n rows, freestyle; default is free gomoku",
     parameters: "m=1..20 (15), n=1..20 (15), k=2..20 (5), opening=none|swap2",
+    rules: "Black and white alternate placing a stone on an empty cell of a board of `m` columns and `n` rows; black \
+            begins. `k` or more stones in a row win, in any direction. A full board without a line is a draw. With \
+            `opening=swap2` the stones of the opening may complete a line: black then wins at once, and the seat \
+            that was to choose a colour next is given black, so offering a line never pays.",
     samples: &[
         "mnk?m=4&n=4&k=3",
         "mnk?m=3&n=3&k=3&opening=swap2",
@@ -25,22 +30,19 @@ pub const FAMILY: Family<Mnk> = Family {
 };
 
 /// The game.
-pub type Mnk = StoneGame<MnkRules>;
+pub type Mnk = StoneGame;
 
-/// The rules of [`Mnk`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MnkRules {
-    /// Stones in a row that win; longer lines win too.
-    pub k: u8,
+/// `k` or more in a row win, with the bare planes.
+pub const fn rules(k: u8) -> StoneRules {
+    StoneRules {
+        lines: [LineRule::at_least(k); 2],
+        fouls: Fouls::None,
+        planes: StonePlanes {
+            stack: StoneStack::Sides,
+            threats: Threats::LeftOut,
+        },
+    }
 }
-
-/// Planes of a game without an opening. Black always begins, so the phase says nothing.
-const PLAIN_PLANES: [Plane; 4] = [
-    Plane::binary("stones of the colour to place"),
-    Plane::binary("stones of the other colour"),
-    Plane::binary("the colour to place is black"),
-    Plane::binary("ones: where the board is"),
-];
 
 fn build(mut params: Params) -> Result<Mnk, ParseGameError> {
     let cols = params.number("m", 15, 1..=SIDE_MAX)?;
@@ -58,36 +60,5 @@ fn build(mut params: Params) -> Result<Mnk, ParseGameError> {
             return Err(params.bad_value("opening", "swap2", "a board of more than five cells"));
         }
     }
-    Ok(StoneGame::new(
-        params.finish()?,
-        MnkRules { k: k as u8 },
-        rows,
-        cols,
-        opening,
-    ))
-}
-
-impl StoneRules for MnkRules {
-    fn line_rule(&self, _colour: Colour) -> LineRule {
-        LineRule::at_least(self.k)
-    }
-
-    fn plane_list(&self, opening: OpeningRule) -> Vec<Plane> {
-        match opening {
-            OpeningRule::None => PLAIN_PLANES.to_vec(),
-            OpeningRule::Swap2 => stones::SWAP2_PLANES.to_vec(),
-        }
-    }
-
-    fn fill_planes(&self, state: &StoneState<MnkRules>, out: &mut [u8]) {
-        if state.swap2().has_opening() {
-            return stones::fill_swap2_planes(state, out);
-        }
-        let cells = state.board().cells();
-        stones::fill_stones(state, out);
-        if state.colour() == Colour::Black {
-            out[2 * cells..3 * cells].fill(1);
-        }
-        out[3 * cells..4 * cells].fill(1);
-    }
+    Ok(StoneGame::new(params.finish()?, rules(k as u8), rows, cols, opening))
 }

@@ -8,6 +8,9 @@ use std::ops::RangeInclusive;
 /// Longest accepted game text, in bytes.
 const TEXT_BYTES_MAX: usize = 256;
 
+/// Parameters that change the feature planes and nothing else, in every family that takes them.
+const PLANE_PARAMETERS: [&str; 2] = ["history", "threat_planes"];
+
 /// Parameters as they stand in a game text: keys with values, in order.
 pub type Given = Vec<(String, String)>;
 
@@ -93,6 +96,22 @@ pub fn split(text: &str) -> Result<(&str, Given), ParseGameError> {
     Ok((name, given))
 }
 
+/// The canonical id without the parameters that change only the planes: games with the same rules share it.
+pub(crate) fn rules_id(id: &str) -> String {
+    let Some((name, parameters)) = id.split_once('?') else {
+        return id.to_owned();
+    };
+    let of_rules = |pair: &&str| {
+        let key = pair.split('=').next().unwrap_or_default();
+        !PLANE_PARAMETERS.contains(&key)
+    };
+    let kept: Vec<&str> = parameters.split('&').filter(of_rules).collect();
+    if kept.is_empty() {
+        return name.to_owned();
+    }
+    format!("{name}?{}", kept.join("&"))
+}
+
 impl Params {
     /// The parameters of family `game`, refusing one that is given twice.
     pub fn new(game: &'static str, given: Given) -> Result<Params, ParseGameError> {
@@ -147,6 +166,52 @@ impl Params {
                 text,
                 format!("a whole number from {} to {}", range.start(), range.end()),
             )),
+        }
+    }
+
+    /// Reads a number within `range` that may be left out.
+    pub fn optional_number(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<usize>,
+    ) -> Result<Option<usize>, ParseGameError> {
+        // No parameter has a range that reaches this far, so it stands for none.
+        let none = usize::MAX;
+        let number = self.number(key, none, range)?;
+        Ok((number != none).then_some(number))
+    }
+
+    /// Reads a number of halves within `range`, written like `7.5` or `7`; the numbers here are twice the written ones.
+    pub fn halves(
+        &mut self,
+        key: &'static str,
+        default: u16,
+        range: RangeInclusive<u16>,
+    ) -> Result<u16, ParseGameError> {
+        let Some(text) = self.take(key) else {
+            return Ok(default);
+        };
+        let written = |halves: u16| match halves % 2 {
+            0 => (halves / 2).to_string(),
+            _ => format!("{}.5", halves / 2),
+        };
+        // Only the one way of writing it, so that one game has one id.
+        let halves = range.clone().find(|&halves| written(halves) == text);
+        match halves {
+            Some(halves) => {
+                if halves != default {
+                    self.canonical.push(format!("{key}={text}"));
+                }
+                Ok(halves)
+            }
+            None => {
+                let expected = format!(
+                    "a whole number or one with .5 from {} to {}",
+                    written(*range.start()),
+                    written(*range.end())
+                );
+                Err(self.bad_value(key, text, expected))
+            }
         }
     }
 

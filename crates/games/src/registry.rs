@@ -17,6 +17,8 @@ pub struct Family<G> {
     pub summary: &'static str,
     /// Its parameters with ranges and defaults, for people.
     pub parameters: &'static str,
+    /// Its rules in a few sentences, for `docs/games.md`.
+    pub rules: &'static str,
     /// Further parameterisations that the conformance suite runs besides the default.
     pub samples: &'static [&'static str],
     /// Builds the game from its parameters.
@@ -32,6 +34,8 @@ pub struct Entry {
     pub summary: &'static str,
     /// Its parameters with ranges and defaults, for people.
     pub parameters: &'static str,
+    /// Its rules in a few sentences, for `docs/games.md`.
+    pub rules: &'static str,
     /// Further parameterisations that the conformance suite runs besides the default.
     pub samples: &'static [&'static str],
 }
@@ -61,6 +65,7 @@ macro_rules! registry {
                 name: family.name,
                 summary: family.summary,
                 parameters: family.parameters,
+                rules: family.rules,
                 samples: family.samples,
             }
         },)*];
@@ -103,8 +108,17 @@ registry! {
     tic_tac_toe: TicTacToe(crate::mnk::Mnk),
     connect_four: ConnectFour(crate::connect_four::ConnectFour),
     mnk: Mnk(crate::mnk::Mnk),
+    gomoku_freestyle: GomokuFreestyle(crate::stones::StoneGame),
+    gomoku_standard: GomokuStandard(crate::stones::StoneGame),
+    caro: Caro(crate::stones::StoneGame),
     caro5: Caro5(crate::caro5::Caro5),
     caro5_gomocup: Caro5Gomocup(crate::caro5::Caro5),
+    renju: Renju(crate::stones::StoneGame),
+    black_hole: BlackHole(crate::black_hole::BlackHole),
+    hex: Hex(crate::hex::Hex),
+    go: Go(crate::go::Go),
+    amazons: Amazons(crate::amazons::Amazons),
+    ataxx: Ataxx(crate::ataxx::Ataxx),
 }
 
 impl AnyGame {

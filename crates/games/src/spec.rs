@@ -68,6 +68,9 @@ pub enum ActionBlock {
     },
     /// `W` actions: one per column.
     Columns,
+    /// `H (H + 1) / 2` actions on a square board: one per cell on and below the main diagonal, row by row
+    /// ([`triangle_cells`]).
+    Triangle,
     /// `count` actions that belong to no place on the board.
     Global {
         /// How many.
@@ -81,9 +84,15 @@ impl ActionBlock {
         match self {
             ActionBlock::Cells { planes } => planes * rows * cols,
             ActionBlock::Columns => cols,
+            ActionBlock::Triangle => rows * (rows + 1) / 2,
             ActionBlock::Global { count } => count,
         }
     }
+}
+
+/// The cells of [`ActionBlock::Triangle`] on a board of `side` x `side`, in the order of its actions.
+pub fn triangle_cells(side: usize) -> impl Iterator<Item = usize> {
+    (0..side).flat_map(move |row| (0..=row).map(move |col| row * side + col))
 }
 
 impl ActionLayout {

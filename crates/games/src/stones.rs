@@ -1,41 +1,51 @@
-//! Games of stones in a line: one generic game and state for every rules family that places stones on a rectangular
-//! board, with or without the Swap2 opening.
+//! Games of stones in a line: one game and state for every rules family that places stones on a rectangular board, with
+//! or without the Swap2 opening.
 //!
-//! A family says by [`StoneRules`] which line wins and what its planes are; everything else is here.
+//! A family says by [`StoneRules`] which line wins, what is a foul and what its planes are; everything else is here.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::draw;
+use crate::fouls;
 use crate::game::{Action, Game, IllegalAction, Outcome, Reason, Roles, Seat, State};
 use crate::hash::Mixer;
 use crate::line::{Board, Colour, LineRule};
-use crate::spec::{ActionBlock, ActionLayout, OpeningRule, Plane, Spec, Symmetry};
+use crate::opening_stones::{NO_CELL, OpeningStones};
+use crate::spec::{ActionBlock, ActionLayout, OpeningRule, Spec, Symmetry};
+use crate::stone_planes::{HISTORY_DEPTH_MAX, StonePlanes};
 use crate::swap2::{self, Decision, Phase, Swap2};
 use crate::symmetry;
 
+/// Stones that lose at once for the seat that places them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fouls {
+    /// There are none.
+    None,
+    /// Black's overlines, double fours and double threes.
+    Renju,
+}
+
 /// What makes one family of stone games differ from another.
-pub trait StoneRules: Copy + fmt::Debug + PartialEq + Send + Sync + 'static {
-    /// Which lines of `colour` win.
-    fn line_rule(&self, colour: Colour) -> LineRule;
-
-    /// The family's planes under this opening rule.
-    fn plane_list(&self, opening: OpeningRule) -> Vec<Plane>;
-
-    /// Fills `out` (`[C, H, W]`, already zero) with the planes of [`StoneRules::plane_list`].
-    fn fill_planes(&self, state: &StoneState<Self>, out: &mut [u8]);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoneRules {
+    /// Which lines win, for black and for white.
+    pub lines: [LineRule; 2],
+    /// Which stones lose.
+    pub fouls: Fouls,
+    /// The feature planes.
+    pub planes: StonePlanes,
 }
 
 /// A family with its parameters fixed.
 #[derive(Clone, Debug)]
-pub struct StoneGame<R> {
+pub struct StoneGame {
     spec: Arc<Spec>,
-    rules: R,
+    rules: StoneRules,
 }
 
-impl<R: StoneRules> StoneGame<R> {
+impl StoneGame {
     /// The game `id` on a board of `rows` x `cols`; with Swap2 the board has more than five cells.
-    pub fn new(id: String, rules: R, rows: usize, cols: usize, opening: OpeningRule) -> StoneGame<R> {
+    pub fn new(id: String, rules: StoneRules, rows: usize, cols: usize, opening: OpeningRule) -> StoneGame {
         let mut blocks = vec![ActionBlock::Cells { planes: 1 }];
         let mut plies_max = rows * cols;
         if opening == OpeningRule::Swap2 {
@@ -46,12 +56,11 @@ impl<R: StoneRules> StoneGame<R> {
         }
         let actions = ActionLayout::new(blocks, rows, cols);
         let symmetries = symmetry::of_board(rows, cols, &actions);
-        let planes = rules.plane_list(opening);
         let spec = Arc::new(Spec {
             id,
             rows,
             cols,
-            planes,
+            planes: rules.planes.list(opening),
             actions,
             symmetries,
             opening,
@@ -61,19 +70,19 @@ impl<R: StoneRules> StoneGame<R> {
     }
 
     /// The family's own rules.
-    pub fn rules(&self) -> &R {
+    pub fn rules(&self) -> &StoneRules {
         &self.rules
     }
 }
 
-impl<R: StoneRules> Game for StoneGame<R> {
-    type State = StoneState<R>;
+impl Game for StoneGame {
+    type State = StoneState;
 
     fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    fn start(&self) -> StoneState<R> {
+    fn start(&self) -> StoneState {
         StoneState {
             rules: self.rules,
             board: Board::new(self.spec.rows, self.spec.cols),
@@ -82,7 +91,8 @@ impl<R: StoneRules> Game for StoneGame<R> {
                 OpeningRule::Swap2 => Swap2::Placing,
             },
             opening: OpeningStones::default(),
-            last: NO_CELL,
+            recent: [NO_CELL; RECENT_MAX],
+            recent_len: self.rules.planes.recent_len(self.spec.opening) as u8,
             outcome: None,
         }
     }
@@ -99,61 +109,29 @@ impl<R: StoneRules> Game for StoneGame<R> {
     }
 }
 
-/// Stands for "no cell" where an `Option` would double the size.
-const NO_CELL: u16 = u16::MAX;
-
-/// The stones of a Swap2 opening: black, white, black, then the offered white and black. The first two black ones
-/// are kept in ascending order, so that the order of placing them leaves no trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct OpeningStones([u16; swap2::OFFERED_STONES as usize]);
-
-impl Default for OpeningStones {
-    fn default() -> OpeningStones {
-        OpeningStones([NO_CELL; swap2::OFFERED_STONES as usize])
-    }
-}
-
-impl OpeningStones {
-    /// Notes the stone of this 0-based number.
-    fn note(&mut self, number: usize, cell: usize) {
-        self.0[number] = cell as u16;
-        self.sort();
-    }
-
-    fn permute(self, cells: &[u16]) -> OpeningStones {
-        let mut image = OpeningStones(self.0.map(|cell| cells.get(cell as usize).copied().unwrap_or(NO_CELL)));
-        image.sort();
-        image
-    }
-
-    fn sort(&mut self) {
-        if self.0[0] > self.0[2] {
-            self.0.swap(0, 2);
-        }
-    }
-
-    /// Cells of the stones with these numbers, as far as they lie.
-    fn cells(&self, numbers: std::ops::Range<usize>) -> impl Iterator<Item = usize> {
-        self.0[numbers]
-            .iter()
-            .filter(|&&cell| cell != NO_CELL)
-            .map(|&cell| cell as usize)
-    }
-}
+/// The most last stones that a state remembers.
+const RECENT_MAX: usize = HISTORY_DEPTH_MAX - 2;
 
 /// A position of a stone game.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StoneState<R> {
-    rules: R,
+pub struct StoneState {
+    rules: StoneRules,
     board: Board,
     swap2: Swap2,
     opening: OpeningStones,
-    /// The last placed stone; kept only with Swap2, whose planes show it. Without, transpositions stay equal.
-    last: u16,
+    /// The last placed stones, newest first: `recent_len` of them, as many as the planes show. Where that is none,
+    /// transpositions stay equal.
+    recent: [u16; RECENT_MAX],
+    recent_len: u8,
     outcome: Option<Outcome>,
 }
 
-impl<R: StoneRules> StoneState<R> {
+impl StoneState {
+    /// The family's rules.
+    pub fn rules(&self) -> &StoneRules {
+        &self.rules
+    }
+
     /// The stones.
     pub fn board(&self) -> &Board {
         &self.board
@@ -180,9 +158,17 @@ impl<R: StoneRules> StoneState<R> {
             .cells(swap2::FIRST_STONES as usize..swap2::OFFERED_STONES as usize)
     }
 
-    /// The last placed stone, in games with Swap2.
+    /// The last placed stones, newest first, as far as the planes need them.
+    pub fn recent_stones(&self) -> impl Iterator<Item = usize> {
+        self.recent
+            .iter()
+            .take_while(|&&cell| cell != NO_CELL)
+            .map(|&cell| cell as usize)
+    }
+
+    /// The last placed stone, where the planes need it.
     pub fn last_stone(&self) -> Option<usize> {
-        (self.last != NO_CELL).then_some(self.last as usize)
+        self.recent_stones().next()
     }
 
     fn check(&self, action: Action) -> Result<Ply, &'static str> {
@@ -213,20 +199,48 @@ impl<R: StoneRules> StoneState<R> {
     fn place(&mut self, cell: usize) {
         let colour = self.colour();
         let number = self.board.stones_len();
+        let foul = self.foul_at(cell);
         self.board.place(cell, colour);
-        if self.swap2.has_opening() {
-            self.last = cell as u16;
+        let recent = &mut self.recent[..self.recent_len as usize];
+        recent.rotate_right(usize::from(!recent.is_empty()));
+        if let Some(newest) = recent.first_mut() {
+            *newest = cell as u16;
         }
         if self.swap2.phase() != Phase::Normal {
             self.opening.note(number, cell);
         }
         self.swap2 = self.swap2.after_stone(self.board.stones_len());
-        // The win test runs before the draw test: a win by the last stone is a win (RULES R13).
-        if self.rules.line_rule(colour).wins_at(&self.board, cell, colour) {
-            self.outcome = Some(Outcome::win(self.line_winner(colour), Reason::Line));
-        } else if self.board.is_full() {
-            self.outcome = Some(Outcome::draw(Reason::BoardFull));
+        self.outcome = self.outcome_after(cell, colour, foul);
+    }
+
+    /// The result that a stone just placed brings. The win test runs before the draw test: a win by the last stone is a
+    /// win (RULES R13).
+    fn outcome_after(&self, cell: usize, colour: Colour, foul: Option<fouls::Foul>) -> Option<Outcome> {
+        if self.rules.lines[colour.index()].wins_at(&self.board, cell, colour) {
+            return Some(Outcome::win(self.line_winner(colour), Reason::Line));
         }
+        if let Some(foul) = foul {
+            return Some(Outcome::win(self.seat(), foul.reason()));
+        }
+        if self.board.is_full() {
+            return Some(Outcome::draw(Reason::BoardFull));
+        }
+        // A seat that could only commit fouls has lost (RULES R25).
+        let stuck = self.watches_fouls() && !self.board.any_empty(|cell| self.foul_at(cell).is_none());
+        stuck.then(|| Outcome::win(self.seat().other(), Reason::NoMoves))
+    }
+
+    /// Whether the next stone can be a foul. The stones of an opening are too few for one.
+    fn watches_fouls(&self) -> bool {
+        self.rules.fouls == Fouls::Renju && self.colour() == Colour::Black && self.swap2.phase() == Phase::Normal
+    }
+
+    /// The foul that the next stone would be on `cell`.
+    fn foul_at(&self, cell: usize) -> Option<fouls::Foul> {
+        if !self.watches_fouls() {
+            return None;
+        }
+        fouls::foul(&self.board, cell)
     }
 
     /// The seat that wins by a line of `colour`. Lines of three can appear before colours are fixed, by the offered
@@ -247,7 +261,7 @@ enum Ply {
     Decision(Swap2),
 }
 
-impl<R: StoneRules> State for StoneState<R> {
+impl State for StoneState {
     fn seat(&self) -> Seat {
         self.swap2.actor(self.board.stones_len())
     }
@@ -275,6 +289,13 @@ impl<R: StoneRules> State for StoneState<R> {
         }
     }
 
+    fn playable(&self, out: &mut Vec<Action>) {
+        self.legal(out);
+        if self.watches_fouls() {
+            out.retain(|action| self.foul_at(action.index()).is_none());
+        }
+    }
+
     fn is_legal(&self, action: Action) -> bool {
         self.check(action).is_ok()
     }
@@ -292,26 +313,31 @@ impl<R: StoneRules> State for StoneState<R> {
     }
 
     fn planes(&self, out: &mut [u8]) {
-        out.fill(0);
-        self.rules.fill_planes(self, out);
+        self.rules.planes.fill(self, out);
     }
 
     fn hash(&self) -> u64 {
-        let [a, b, c, d, e] = self.opening.0.map(u64::from);
+        let [a, b, c, d, e] = self.opening.words();
+        let [last, earlier @ ..] = &self.recent;
         let mut mixer = Mixer::new(self.swap2.code())
-            .with(u64::from(self.last) | a << 16 | b << 32 | c << 48)
+            .with(u64::from(*last) | a << 16 | b << 32 | c << 48)
             .with(d | e << 16);
+        for &cell in &earlier[..self.recent_len.saturating_sub(1) as usize] {
+            mixer = mixer.with(u64::from(cell));
+        }
         for word in self.board.words() {
             mixer = mixer.with(word);
         }
         mixer.finish()
     }
 
-    fn transform(&self, symmetry: &Symmetry) -> StoneState<R> {
+    fn transform(&self, symmetry: &Symmetry) -> StoneState {
         StoneState {
             board: self.board.permute(&symmetry.cells),
             opening: self.opening.permute(&symmetry.cells),
-            last: symmetry.cells.get(self.last as usize).copied().unwrap_or(NO_CELL),
+            recent: self
+                .recent
+                .map(|cell| symmetry.cells.get(cell as usize).copied().unwrap_or(NO_CELL)),
             ..self.clone()
         }
     }
@@ -347,7 +373,7 @@ impl<R: StoneRules> State for StoneState<R> {
     }
 }
 
-impl<R: StoneRules> StoneState<R> {
+impl StoneState {
     /// One line that says what is due or how the game ended.
     fn status(&self) -> String {
         if let Some(outcome) = self.outcome {
@@ -362,48 +388,4 @@ impl<R: StoneRules> StoneState<R> {
             (_, true, Colour::White) => format!("{seat} to place O (Swap2)\n"),
         }
     }
-}
-
-/// The ten planes that every game with Swap2 begins with (RULES 1.4, planes 0 to 9).
-pub const SWAP2_PLANES: [Plane; 10] = [
-    Plane::binary("stones of the colour to place"),
-    Plane::binary("stones of the other colour"),
-    Plane::binary("last stone"),
-    Plane::binary("phase: opener places three stones"),
-    Plane::binary("phase: chooser decides"),
-    Plane::binary("phase: offer"),
-    Plane::binary("phase: normal play"),
-    Plane::binary("the colour to place is black"),
-    Plane::binary("opener's three stones"),
-    Plane::binary("offered stones"),
-];
-
-/// Fills the planes of [`SWAP2_PLANES`] into `out`, which is zero and begins with them.
-pub fn fill_swap2_planes<R: StoneRules>(state: &StoneState<R>, out: &mut [u8]) {
-    let cells = state.board.cells();
-    fill_stones(state, out);
-    if let Some(last) = state.last_stone() {
-        out[2 * cells + last] = 1;
-    }
-    let phase = match state.swap2.phase() {
-        Phase::Opening => 3,
-        Phase::Choice => 4,
-        Phase::Offer => 5,
-        Phase::Normal => 6,
-    };
-    out[phase * cells..(phase + 1) * cells].fill(1);
-    if state.colour() == Colour::Black {
-        out[7 * cells..8 * cells].fill(1);
-    }
-    state.first_stones().for_each(|cell| out[8 * cells + cell] = 1);
-    state.offered_stones().for_each(|cell| out[9 * cells + cell] = 1);
-}
-
-/// Fills plane 0 with the stones of the colour to place and plane 1 with the other ones.
-pub fn fill_stones<R: StoneRules>(state: &StoneState<R>, out: &mut [u8]) {
-    let (mine, rest) = out.split_at_mut(state.board.cells());
-    state.board.for_each_stone(state.colour(), |cell| mine[cell] = 1);
-    state
-        .board
-        .for_each_stone(state.colour().other(), |cell| rest[cell] = 1);
 }

@@ -33,6 +33,11 @@ pub fn left_right(rows: usize, cols: usize, layout: &ActionLayout) -> Vec<Symmet
     distinct(&[IDENTITY, MIRROR_LEFT_RIGHT], rows, cols, layout)
 }
 
+/// The two symmetries of a board whose sides differ by direction: identity and half turn.
+pub fn half_turn(rows: usize, cols: usize, layout: &ActionLayout) -> Vec<Symmetry> {
+    distinct(&[IDENTITY, ROTATE_180], rows, cols, layout)
+}
+
 fn distinct(maps: &[(&'static str, CellMap)], rows: usize, cols: usize, layout: &ActionLayout) -> Vec<Symmetry> {
     let mut found: Vec<Symmetry> = Vec::with_capacity(maps.len());
     for &(name, map) in maps {
@@ -62,6 +67,9 @@ fn permutation(name: &'static str, map: CellMap, rows: usize, cols: usize, layou
                 }
             }
             ActionBlock::Columns => actions.extend((0..cols).map(|col| first + map(0, col, rows, cols).1 as u16)),
+            ActionBlock::Triangle => {
+                unreachable!("no symmetry of a rectangle but one keeps the triangle: it has its own")
+            }
             ActionBlock::Global { count } => actions.extend((0..count as u16).map(|index| first + index)),
         }
     }

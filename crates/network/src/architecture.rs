@@ -16,6 +16,8 @@
 //! policy = concatenation over the action blocks b, in order, of    [N, A]
 //!     Cells{planes}:  flatten(conv1x1(x, "policy.{b}"))            [N, planes * H * W], order [planes, H, W]
 //!     Columns:        mean over H of conv1x1(x, "policy.{b}")      [N, W], one map
+//!     Triangle:       conv1x1(x, "policy.{b}") on and below the    [N, H (H + 1) / 2], one map, H = W
+//!                     main diagonal
 //!     Global{count}:  linear(pool(x), "policy.{b}")                [N, count], in = 2 F
 //!
 //! v = relu(conv1x1(x, "value.conv"))                               [N, V, H, W]
@@ -158,7 +160,7 @@ impl Shape {
         for (index, block) in self.action_blocks.iter().enumerate() {
             let (kind, inputs, outputs) = match *block {
                 ActionBlock::Cells { planes } => (conv1, width, planes),
-                ActionBlock::Columns => (conv1, width, 1),
+                ActionBlock::Columns | ActionBlock::Triangle => (conv1, width, 1),
                 ActionBlock::Global { count } => (LayerKind::Linear, 2 * width, count),
             };
             layers.push(layer(format!("policy.{index}"), Role::Policy, kind, inputs, outputs));

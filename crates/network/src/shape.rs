@@ -86,6 +86,14 @@ pub enum ShapeError {
         /// Index of the block.
         index: usize,
     },
+    /// A triangle of actions on a board that is no square.
+    #[error("actions on a triangle need a square board, not {rows}x{cols}")]
+    Triangle {
+        /// Height of the board.
+        rows: usize,
+        /// Width of the board.
+        cols: usize,
+    },
     /// A plane whose scale is not a positive finite number.
     #[error("plane {plane} has the scale {scale}, which is not a positive finite number")]
     Scale {
@@ -135,6 +143,9 @@ impl Shape {
         let action_blocks = spec.actions.blocks().to_vec();
         if let Some(index) = action_blocks.iter().position(|block| block.len(rows, cols) == 0) {
             return Err(ShapeError::EmptyBlock { index });
+        }
+        if action_blocks.contains(&ActionBlock::Triangle) && rows != cols {
+            return Err(ShapeError::Triangle { rows, cols });
         }
         let plane_scales: Vec<f32> = spec.planes.iter().map(|plane| plane.scale).collect();
         if let Some(plane) = plane_scales
@@ -188,6 +199,7 @@ impl Shape {
             .map(|block| match block {
                 ActionBlock::Cells { planes } => format!("cells:{planes}"),
                 ActionBlock::Columns => "columns".to_owned(),
+                ActionBlock::Triangle => "triangle".to_owned(),
                 ActionBlock::Global { count } => format!("global:{count}"),
             })
             .collect();
@@ -343,6 +355,10 @@ mod tests {
         let columns = ActionBlock::Columns;
         assert!(matches!(new(&[], &[columns]), Err(ShapeError::Empty { planes: 0, .. })));
         assert!(matches!(new(&[1.0], &[]), Err(ShapeError::Empty { actions: 0, .. })));
+        assert_eq!(
+            new(&[1.0], &[ActionBlock::Triangle]),
+            Err(ShapeError::Triangle { rows: 6, cols: 7 })
+        );
         let empty = ActionBlock::Cells { planes: 0 };
         assert_eq!(new(&[1.0], &[columns, empty]), Err(ShapeError::EmptyBlock { index: 1 }));
         assert_eq!(

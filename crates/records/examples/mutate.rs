@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
+use tengen_faults::Proof;
 use tengen_games::{AnyGame, Game, GameVisitor, registry};
 use tengen_records::testing::hammer::{Tally, every_prefix, hammer, honest_refused};
 
@@ -29,6 +30,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
         .flat_map(|family| std::iter::once(family.name).chain(family.samples.iter().copied()))
         .collect();
 
+    let proof = Proof::begin("records-spoilt-in-process");
     let started = Instant::now();
     let spoilt = on_all(&games, |game, piece| {
         Work::hammer(game, share(mutations, games.len()), seed + piece)
@@ -68,12 +70,18 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
 
     let told = spoilt.told.iter().chain(&cut.told).chain(&refused.told);
     told.for_each(|fault| println!("{fault}"));
-    let faults = spoilt.faults + cut.faults + refused.faults;
-    Ok(if faults == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    if spoilt.faults + cut.faults + refused.faults > 0 {
+        return Ok(ExitCode::FAILURE);
+    }
+    let records_cut = share(prefixes, SMALL.len()) * PIECES * SMALL.len() as u64;
+    let proof = proof
+        .count("mutations", tried as usize)
+        .count("accepted", accepted as usize);
+    let proof = proof
+        .count("records_cut", records_cut as usize)
+        .count("prefixes", cut.totals()[0] as usize);
+    proof.count("honest_games", played as usize).proved();
+    Ok(ExitCode::SUCCESS)
 }
 
 /// One piece's share, rounded up.

@@ -3,6 +3,7 @@
 use tengen_games::{Action, Fingerprint};
 
 use crate::ids::{LeaseId, ModelId, RunId};
+use crate::player::Player;
 use crate::record::{Kind, ModelIndex};
 
 /// What a record must agree with: the run and the lease the game was played under.
@@ -18,6 +19,8 @@ pub struct Expected {
     pub lease: LeaseId,
     /// The lease's models in its order.
     pub models: Vec<ModelId>,
+    /// The lease's players, if it is for rating games.
+    pub players: Option<[Player; 2]>,
     /// Settings revision of the lease.
     pub settings_revision: u32,
     /// Seed of the lease.
@@ -39,7 +42,7 @@ pub enum Work {
         /// Longest random opening, plies.
         random_plies_max: u32,
     },
-    /// Games of a match between the lease's two models; a game's index in this list is its index in the lease.
+    /// Games of a match between the lease's two models or players; a game's index in this list is its index in the lease.
     Match(Vec<MatchGame>),
 }
 
@@ -60,12 +63,12 @@ pub struct MatchGame {
     pub pair: u32,
     /// The opening, exactly.
     pub opening: Vec<Action>,
-    /// The model in seat 0 (0 or 1); the other one takes seat 1.
+    /// The model or player in seat 0 (0 or 1); the other one takes seat 1.
     pub seat0_model: ModelIndex,
 }
 
 impl MatchGame {
-    /// The model in seat 0 and in seat 1.
+    /// The model or player in seat 0 and in seat 1.
     pub const fn seat_models(&self) -> [ModelIndex; 2] {
         [self.seat0_model, ModelIndex(1u8.saturating_sub(self.seat0_model.0))]
     }

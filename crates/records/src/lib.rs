@@ -9,6 +9,7 @@
 mod check;
 mod expected;
 mod ids;
+mod player;
 mod record;
 mod rejection;
 mod seed;
@@ -18,7 +19,11 @@ mod wire;
 pub use check::{Checked, TOLERANCE, WEIGHT_MAX, check};
 pub use expected::{Endings, Expected, MatchGame, Work};
 pub use ids::{LeaseId, ModelId, ParseIdError, RUN_ID_LEN_MAX, RecordId, RunId};
+pub use player::{HUMAN_NAME_LEN_MAX, HumanName, NetworkPlay, PLAYER_SIMULATIONS_MAX, ParsePlayerError, Player};
 pub use record::{Kind, ModelIndex, NET_POLICY_TOP_MAX, PlyRecord, Precision, Record, SearchBlock};
 pub use rejection::{ReasonCode, Rejection};
 pub use seed::game_seed;
-pub use wire::{PLIES_MAX, RECORD_BYTES_MAX, SCHEMA_VERSION, decode, encode, peek_id};
+pub use wire::{
+    PLIES_MAX, PlayersError, RECORD_BYTES_MAX, SCHEMA_VERSION, decode, encode, networks_of, peek_id, players_from_wire,
+    players_to_wire,
+};

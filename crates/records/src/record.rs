@@ -5,6 +5,7 @@
 use tengen_games::{Action, ActionBlock, Fingerprint, Game, OpeningRule, Outcome, Roles, Seat, Spec, State};
 
 use crate::ids::{ModelId, RecordId, RunId};
+use crate::player::Player;
 
 /// Most entries of [`SearchBlock::net_policy_top`].
 pub const NET_POLICY_TOP_MAX: usize = 8;
@@ -14,7 +15,7 @@ pub const NET_POLICY_TOP_MAX: usize = 8;
 pub enum Kind {
     /// Data for the window.
     SelfPlay,
-    /// A game of a gate's match.
+    /// A game of a gate's match or of a rating match.
     Match,
 }
 
@@ -46,7 +47,7 @@ pub enum Precision {
     Int8,
 }
 
-/// Index into [`Record::models`].
+/// Index into [`Record::models`]; in a rating game into [`Record::players`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModelIndex(pub u8);
 
@@ -72,7 +73,9 @@ pub struct Record {
     pub kind: Kind,
     /// The models of its lease, in the lease's order.
     pub models: Vec<ModelId>,
-    /// The model in seat 0 and in seat 1.
+    /// The players of its lease; only rating games have them.
+    pub players: Option<[Player; 2]>,
+    /// The model, in a rating game the player, in seat 0 and in seat 1.
     pub seat_models: [ModelIndex; 2],
     /// Revision of the run's settings.
     pub settings_revision: u32,
@@ -101,7 +104,7 @@ pub struct PlyRecord {
     pub seat: Seat,
     /// What was played.
     pub action: Action,
-    /// The model that chose it.
+    /// The model, in a rating game the player, that chose it.
     pub model: ModelIndex,
     /// The search that chose it; `None` when nothing was searched.
     pub search: Option<SearchBlock>,
@@ -145,6 +148,14 @@ impl PlyRecord {
 }
 
 impl Record {
+    /// The network behind an index of a ply or a seat; `None` where there is none.
+    pub fn network(&self, index: ModelIndex) -> Option<ModelId> {
+        match &self.players {
+            None => self.models.get(index.index()).copied(),
+            Some(players) => players.get(index.index())?.network().copied(),
+        }
+    }
+
     /// Number of positions: plies with a policy target of weight above 0.
     pub fn positions(&self) -> u32 {
         self.plies.iter().filter(|ply| ply.is_position()).count() as u32

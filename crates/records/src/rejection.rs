@@ -47,6 +47,10 @@ reason_codes! {
     IndexOutOfLease => "index-out-of-lease",
     /// Models, their order or their seats are not the lease's.
     WrongModel => "wrong-model",
+    /// The players of a rating game are not the lease's.
+    WrongPlayers => "wrong-players",
+    /// A player without a network states what a network saw.
+    UnwantedSearch => "unwanted-search",
     /// The settings revision is not the lease's.
     WrongRevision => "wrong-revision",
     /// The seed does not derive from the lease's.

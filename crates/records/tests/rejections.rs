@@ -8,7 +8,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_games::{Action, Fingerprint, Game, Reason, Seat};
 use tengen_records::testing::{self, EveryGame, each_game};
 use tengen_records::{
-    Kind, LeaseId, ModelId, ModelIndex, ReasonCode, Record, RunId, SearchBlock, Work, check, decode, encode,
+    Expected, Kind, LeaseId, ModelId, ModelIndex, NetworkPlay, Player, ReasonCode, Record, RunId, SearchBlock, Work,
+    check, decode, encode,
 };
 
 fn rng(seed: u64) -> Xoshiro256PlusPlus {
@@ -22,17 +23,31 @@ impl EveryGame for HonestRecordsPass {
         for kind in [Kind::SelfPlay, Kind::Match] {
             let mut rng = rng(11);
             let expected = testing::expected(game, kind, &mut rng);
-            for index in 0..8 {
-                let record = testing::random_record(game, &expected, index, &mut rng);
-                let checked = check(game, &record, &expected).expect("the record is honest");
-                assert_eq!(checked.positions, record.positions());
-                assert_eq!(checked.outcome, record.outcome);
-                assert_eq!(checked.opening_path, record.opening_path(game));
-                assert_eq!(checked.plies as usize, record.plies.len());
-                assert_eq!(checked.opening_plies as usize, record.opening.len());
-                assert_eq!(decode(&encode(&record)).as_ref(), Ok(&record));
+            pass(game, &expected, &mut rng);
+            if kind == Kind::Match {
+                let network = Player::Network {
+                    network: ModelId([5; 32]),
+                    play: NetworkPlay::Policy,
+                };
+                let rated = testing::rated(expected, [Player::Rollout { simulations: 20 }, network]);
+                assert_eq!(rated.models, [ModelId([5; 32])]);
+                pass(game, &rated, &mut rng);
             }
         }
+    }
+}
+
+fn pass<G: Game>(game: &G, expected: &Expected, rng: &mut Xoshiro256PlusPlus) {
+    for index in 0..8 {
+        let record = testing::random_record(game, expected, index, rng);
+        let checked = check(game, &record, expected).expect("the record is honest");
+        assert_eq!(checked.positions, record.positions());
+        assert_eq!(checked.outcome, record.outcome);
+        assert_eq!(checked.opening_path, record.opening_path(game));
+        assert_eq!(checked.plies as usize, record.plies.len());
+        assert_eq!(checked.opening_plies as usize, record.opening.len());
+        assert_eq!(decode(&encode(&record)).as_ref(), Ok(&record));
+        assert_eq!(testing::invariants::violation(game, &record, expected), None);
     }
 }
 
@@ -93,6 +108,9 @@ fn heading_edits() -> Edits<Record> {
         ("to match", ReasonCode::WrongKind, |r| r.kind = Kind::Match),
         ("to self-play", ReasonCode::WrongKind, |r| r.kind = Kind::SelfPlay),
         ("model", ReasonCode::WrongModel, |r| r.models[0] = ModelId([1; 32])),
+        ("players", ReasonCode::WrongPlayers, |r| {
+            r.players = Some([Player::Random, Player::OnePly])
+        }),
         ("no model", ReasonCode::WrongModel, |r| r.models.clear()),
         ("one model more", ReasonCode::WrongModel, |r| {
             r.models.push(ModelId([1; 32]))

@@ -8,8 +8,8 @@ use tengen_games::mnk::Mnk;
 use tengen_games::{Action, AnyGame, Fingerprint, Outcome, Reason, Roles, Seat};
 use tengen_proto::v1;
 use tengen_records::{
-    Kind, LeaseId, ModelId, ModelIndex, PLIES_MAX, PlyRecord, Precision, RECORD_BYTES_MAX, ReasonCode, Record,
-    RecordId, RunId, SearchBlock, decode, encode, peek_id, testing,
+    Kind, LeaseId, ModelId, ModelIndex, NetworkPlay, PLIES_MAX, Player, PlyRecord, Precision, RECORD_BYTES_MAX,
+    ReasonCode, Record, RecordId, RunId, SearchBlock, decode, encode, peek_id, testing,
 };
 
 fn game() -> Mnk {
@@ -56,6 +56,7 @@ fn full_record() -> Record {
         rules_fingerprint: Fingerprint([0xa5; 32]),
         kind: Kind::Match,
         models: vec![ModelId([1; 32]), ModelId([2; 32])],
+        players: None,
         seat_models: [ModelIndex(1), ModelIndex(0)],
         settings_revision: 4,
         seed: 0x0102_0304_0506_0708,
@@ -99,6 +100,27 @@ fn the_bytes_of_a_record_are_pinned() {
     let bytes = encode(&full_record());
     assert_eq!(hex::encode(&bytes), hex::encode(golden()));
     assert_eq!(decode(&golden()), Ok(full_record()));
+}
+
+#[test]
+fn the_players_of_a_rating_game_come_after_everything_that_earlier_readers_know() {
+    let mut record = full_record();
+    let before = encode(&record);
+    record.players = Some([
+        Player::Rollout { simulations: 300 },
+        Player::Network {
+            network: ModelId([2; 32]),
+            play: NetworkPlay::Policy,
+        },
+    ]);
+    let bytes = encode(&record);
+    assert!(bytes.starts_with(&before));
+    // Field 19, twice: kind 3 with 300 playouts, then kind 5 with network number 1.
+    assert_eq!(
+        hex::encode(&bytes[before.len()..]),
+        "9a01050803 18ac02 9a0104 0805 1001".replace(' ', "")
+    );
+    assert_eq!(decode(&bytes), Ok(record));
 }
 
 #[test]

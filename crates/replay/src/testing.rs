@@ -3,13 +3,20 @@
 //!
 //! Not for programs: it panics when the server cannot be started.
 
+mod cage;
+
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+pub use cage::Cage;
 
 /// How often another port is tried when somebody was quicker to take the one that was free.
 const PORTS_TRIED: u32 = 20;
+
+/// What a server may still take that is to run out of memory.
+const MEMORY_LEFT_BYTES: u64 = 8 << 20;
 
 /// A server process.
 #[derive(Debug)]
@@ -75,21 +82,40 @@ impl RedisServer {
         self.signal("-CONT");
     }
 
+    /// Lets it run out of memory: somebody else's data fills what it may still take. Returns how it ended, and what ended
+    /// it.
+    ///
+    /// # Panics
+    /// When it does not die of that.
+    pub fn run_out_of_memory(&mut self) -> (ExitStatus, Cage) {
+        let cage = Cage::around(self.process.id(), MEMORY_LEFT_BYTES);
+        let beyond = (8 * MEMORY_LEFT_BYTES).to_string();
+        let answer = self.ask(&["SETRANGE", "somebody-else", &beyond, "x"]);
+        assert!(answer.as_ref().is_none_or(String::is_empty), "it lives on: {answer:?}");
+        (self.process.wait().expect("it can be waited for"), cage)
+    }
+
     /// Runs a command given in words and returns the first line of the answer.
     ///
     /// # Panics
     /// When the server does not answer, or answers with an error.
     pub fn command(&self, words: &[&str]) -> String {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("the server listens");
+        let answer = self.ask(words).expect("the server answers");
+        assert!(!answer.is_empty() && !answer.starts_with('-'), "{words:?}: {answer}");
+        answer.trim_end().to_owned()
+    }
+
+    /// The first line of the answer to a command; empty, or nothing, when the server ends instead.
+    fn ask(&self, words: &[&str]) -> Option<String> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).ok()?;
         let mut request = format!("*{}\r\n", words.len());
         for word in words {
             request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
         }
-        stream.write_all(request.as_bytes()).expect("the server listens");
+        stream.write_all(request.as_bytes()).ok()?;
         let mut answer = String::new();
-        BufReader::new(stream).read_line(&mut answer).expect("an answer");
-        assert!(!answer.is_empty() && !answer.starts_with('-'), "{words:?}: {answer}");
-        answer.trim_end().to_owned()
+        BufReader::new(stream).read_line(&mut answer).ok()?;
+        Some(answer)
     }
 
     fn signal(&self, signal: &str) {

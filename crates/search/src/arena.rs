@@ -28,7 +28,7 @@ impl NodeId {
 pub(crate) enum Kind {
     /// Not evaluated yet.
     Fresh,
-    /// Evaluated; its edges are its legal actions.
+    /// Evaluated; its edges are its playable actions.
     Expanded,
     /// The game is over: never evaluated, never expanded.
     Terminal,
@@ -118,10 +118,10 @@ impl Node {
     }
 }
 
-/// A legal action of an expanded node.
+/// A playable action of an expanded node.
 #[derive(Clone, Debug)]
 pub(crate) struct Edge {
-    /// The network's probability of the action among the legal ones, before noise.
+    /// The network's probability of the action among the playable ones, before noise.
     pub(crate) prior: f32,
     child: Option<NonZeroU32>,
     pub(crate) action: Action,
@@ -157,7 +157,7 @@ impl Arena {
         &mut self.nodes[id.0 as usize]
     }
 
-    /// The legal actions of an expanded node, ascending; empty for any other node.
+    /// The playable actions of an expanded node, ascending; empty for any other node.
     pub(crate) fn edges(&self, id: NodeId) -> &[Edge] {
         &self.edges[self.node(id).edges()]
     }
@@ -178,15 +178,15 @@ impl Arena {
         id
     }
 
-    /// Gives a fresh node its value and its legal actions, with the softmax of the logits over them as priors.
-    pub(crate) fn expand(&mut self, id: NodeId, wdl: Wdl, legal: &[Action], policy_logits: &[f32]) {
+    /// Gives a fresh node its value and its playable actions, with the softmax of the logits over them as priors.
+    pub(crate) fn expand(&mut self, id: NodeId, wdl: Wdl, playable: &[Action], policy_logits: &[f32]) {
         let first = self.edges.len();
         let logit = |action: Action| policy_logits[action.index()];
-        let greatest = legal
+        let greatest = playable
             .iter()
             .map(|&action| logit(action))
             .fold(f32::NEG_INFINITY, f32::max);
-        let edges = legal.iter().map(|&action| {
+        let edges = playable.iter().map(|&action| {
             let prior = (logit(action) - greatest).exp();
             Edge {
                 prior,
@@ -203,7 +203,8 @@ impl Arena {
         node.kind = Kind::Expanded;
         node.set_own(ValueFor::predicted(node.seat, wdl));
         node.edges_first = index_u32(first);
-        node.edges_len = u16::try_from(legal.len()).expect("actions are 16-bit numbers and legal ones are distinct");
+        node.edges_len =
+            u16::try_from(playable.len()).expect("actions are 16-bit numbers and playable ones are distinct");
     }
 
     /// Makes `root` the root and drops everything that is not below it. `spare` gives its memory for the copy and

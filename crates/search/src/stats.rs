@@ -8,7 +8,7 @@ use crate::noise::weighted_index;
 use crate::tree::Tree;
 use crate::value::{ValueFor, Wdl};
 
-/// One legal action of the root.
+/// One playable action of the root.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChildStats {
     /// The action.
@@ -17,14 +17,14 @@ pub struct ChildStats {
     pub visits: u32,
     /// Their mean value in `[-1, 1]` as the seat acting at the root sees it; 0 without visits.
     pub q: f32,
-    /// The network's probability among the legal actions, before noise.
+    /// The network's probability among the playable actions, before noise.
     pub prior: f32,
 }
 
 /// What is known at the root. All values are the acting seat's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RootStats {
-    /// Every legal action in ascending order; empty before the root's evaluation and after the end of the game.
+    /// Every playable action in ascending order; empty before the root's evaluation and after the end of the game.
     pub children: Vec<ChildStats>,
     /// Finished simulations of the root; the first is its own evaluation, the others went through children.
     pub visits_total: u32,

@@ -14,7 +14,7 @@ use crate::value::{ValueFor, Wdl};
 /// What an evaluator says of one position.
 #[derive(Clone, Copy, Debug)]
 pub struct Evaluation<'a> {
-    /// Policy logits `[A]` over the whole action space; illegal actions are masked here and may hold anything.
+    /// Policy logits `[A]` over the whole action space; actions that are not playable are masked here and may hold anything.
     pub policy_logits: &'a [f32],
     /// Logits of win, draw and loss of the seat that acts in the position.
     pub wdl_logits: [f32; 3],
@@ -31,8 +31,8 @@ pub enum EvaluationError {
         /// Size of the game's action space.
         expected: usize,
     },
-    /// A legal action's logit is infinite or not a number.
-    #[error("the policy logit of legal action {action} is {logit}")]
+    /// A playable action's logit is infinite or not a number.
+    #[error("the policy logit of action {action} is {logit}")]
     PolicyNotFinite {
         /// The first such action.
         action: Action,
@@ -72,8 +72,8 @@ struct Walk {
     leaf: u64,
     /// From the root to the leaf, both included.
     path: Vec<NodeId>,
-    /// The leaf's legal actions.
-    legal: Vec<Action>,
+    /// The actions that the leaf's player chooses among.
+    playable: Vec<Action>,
 }
 
 /// Where a walk ended.
@@ -144,13 +144,13 @@ impl<G: Game> Tree<G> {
         self.visits_reused = self.arena.node(NodeId::ROOT).visits;
         self.noise.clear();
         if noise == RootNoise::Dirichlet {
-            let mut legal = Vec::new();
-            self.state.legal(&mut legal);
+            let mut playable = Vec::new();
+            self.state.playable(&mut playable);
             let alpha = match self.settings.dirichlet_alpha {
-                0.0 => 10.0 / legal.len() as f64,
+                0.0 => 10.0 / playable.len() as f64,
                 alpha => f64::from(alpha),
             };
-            dirichlet(alpha, legal.len(), rng, &mut self.noise);
+            dirichlet(alpha, playable.len(), rng, &mut self.noise);
         }
     }
 
@@ -167,7 +167,7 @@ impl<G: Game> Tree<G> {
                 End::Leaf(state) => {
                     self.leaves_given += 1;
                     walk.leaf = self.leaves_given;
-                    state.legal(&mut walk.legal);
+                    state.playable(&mut walk.playable);
                     for &id in &walk.path {
                         self.arena.node_mut(id).outstanding += 1;
                     }
@@ -192,7 +192,7 @@ impl<G: Game> Tree<G> {
         }
     }
 
-    /// Takes the evaluation of an outstanding leaf: masks illegal actions, expands the leaf and backs its value up.
+    /// Takes the evaluation of an outstanding leaf: masks what is not playable, expands the leaf and backs its value up.
     ///
     /// A leaf that is no longer outstanding (answered before, or given up by [`Tree::begin`] or [`Tree::advance`]) is
     /// ignored, so late evaluations do no harm.
@@ -205,13 +205,13 @@ impl<G: Game> Tree<G> {
         };
         check(
             evaluation,
-            &self.outstanding[index].legal,
+            &self.outstanding[index].playable,
             self.game.spec().actions.len(),
         )?;
         let walk = self.outstanding.swap_remove(index);
         let node = walk.path.last().copied().unwrap_or(NodeId::ROOT);
         let wdl = Wdl::from_logits(evaluation.wdl_logits);
-        self.arena.expand(node, wdl, &walk.legal, evaluation.policy_logits);
+        self.arena.expand(node, wdl, &walk.playable, evaluation.policy_logits);
         for &id in &walk.path {
             self.arena.node_mut(id).outstanding -= 1;
         }
@@ -270,10 +270,12 @@ impl<G: Game> Tree<G> {
             }
             let noise = if id == NodeId::ROOT { self.noise.as_slice() } else { &[] };
             let offset = select(&self.arena, id, &self.settings, noise)
-                .expect("a position that is not over has a legal action (conformance suite of tengen-games)");
+                .expect("a position that is not over has a playable action (conformance suite of tengen-games)");
             let edge = &self.arena.edges(id)[offset];
             let child = edge.child();
-            state.apply(edge.action).expect("an action that legal() names is legal");
+            state
+                .apply(edge.action)
+                .expect("an action that playable() names is legal");
             id = child.unwrap_or_else(|| self.arena.add_child(id, offset, Node::at(&state)));
             path.push(id);
         }
@@ -297,7 +299,7 @@ impl<G: Game> Tree<G> {
 }
 
 /// Refuses what would poison the tree.
-fn check(evaluation: &Evaluation<'_>, legal: &[Action], actions: usize) -> Result<(), EvaluationError> {
+fn check(evaluation: &Evaluation<'_>, playable: &[Action], actions: usize) -> Result<(), EvaluationError> {
     let policy = evaluation.policy_logits;
     if policy.len() != actions {
         return Err(EvaluationError::PolicyLength {
@@ -308,7 +310,7 @@ fn check(evaluation: &Evaluation<'_>, legal: &[Action], actions: usize) -> Resul
     if !evaluation.wdl_logits.iter().all(|logit| logit.is_finite()) {
         return Err(EvaluationError::WdlNotFinite(evaluation.wdl_logits));
     }
-    match legal.iter().find(|action| !policy[action.index()].is_finite()) {
+    match playable.iter().find(|action| !policy[action.index()].is_finite()) {
         Some(&action) => Err(EvaluationError::PolicyNotFinite {
             action,
             logit: policy[action.index()],

@@ -306,7 +306,7 @@ fn restate(
             for &action in &record.opening {
                 state.apply(action)?;
             }
-            let (mut planes, mut legal) = (Vec::new(), Vec::new());
+            let (mut planes, mut playable) = (Vec::new(), Vec::new());
             for ply in &mut record.plies {
                 let search = ply.search.as_mut().ok_or("self-play searches every ply")?;
                 search.symmetry = match symmetries {
@@ -319,13 +319,13 @@ fn restate(
                     .transform(&spec.symmetries[usize::from(search.symmetry)])
                     .planes(&mut planes[from..]);
                 let mut actions = Vec::new();
-                state.legal(&mut actions);
-                legal.push(actions);
+                state.playable(&mut actions);
+                playable.push(actions);
                 state.apply(ply.action)?;
             }
             let mut outputs = Outputs::default();
             session.run(&planes, record.plies.len(), &mut outputs)?;
-            for (n, (ply, legal)) in record.plies.iter_mut().zip(&legal).enumerate() {
+            for (n, (ply, playable)) in record.plies.iter_mut().zip(&playable).enumerate() {
                 let search = ply.search.as_mut().ok_or("self-play searches every ply")?;
                 let image = &spec.symmetries[usize::from(search.symmetry)].actions;
                 let mut noisy = |logit: f32| {
@@ -337,11 +337,11 @@ fn restate(
                         }
                 };
                 let (policy, wdl) = outputs.position(n);
-                let logits = legal
+                let logits = playable
                     .iter()
                     .map(|action| noisy(policy[usize::from(image[action.index()])]));
                 let logits: Vec<f32> = logits.collect();
-                let mut priors: Vec<_> = legal.iter().copied().zip(softmax(&logits)).collect();
+                let mut priors: Vec<_> = playable.iter().copied().zip(softmax(&logits)).collect();
                 priors.sort_by(|left, right| right.1.total_cmp(&left.1));
                 priors.truncate(tengen_records::NET_POLICY_TOP_MAX);
                 search.net_policy_top = priors;

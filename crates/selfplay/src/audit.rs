@@ -167,11 +167,11 @@ pub fn audit<G: Game>(
             break;
         }
         if let (true, Some(claim)) = (plies.binary_search(&n).is_ok(), &ply.search) {
-            let named = record.models.get(ply.model.index());
-            let model = models.iter().find(|model| Some(&model.id()) == named);
+            let named = record.network(ply.model);
+            let model = models.iter().find(|model| Some(model.id()) == named);
             let model = model.ok_or_else(|| AuditError::Model {
                 ply: n,
-                model: named.map_or_else(|| ply.model.0.to_string(), ModelId::to_string),
+                model: named.map_or_else(|| ply.model.0.to_string(), |id| id.to_string()),
             })?;
             view.evaluate(game, &state, n, claim.symmetry, model, evaluator)?;
             differences.push(view.compare(n, model.id(), claim));
@@ -185,8 +185,8 @@ pub fn audit<G: Game>(
 struct View {
     planes: Vec<u8>,
     outputs: Outputs,
-    legal: Vec<Action>,
-    /// Priors of `legal`, in its order.
+    playable: Vec<Action>,
+    /// Priors of `playable`, in its order.
     priors: Vec<f32>,
     wdl: [f32; 3],
 }
@@ -196,7 +196,7 @@ impl View {
         View {
             planes: vec![0; game.spec().planes_len()],
             outputs: Outputs::default(),
-            legal: Vec::new(),
+            playable: Vec::new(),
             priors: Vec::new(),
             wdl: [0.0; 3],
         }
@@ -226,9 +226,9 @@ impl View {
             });
         }
         let (policy, wdl) = self.outputs.position(0);
-        state.legal(&mut self.legal);
+        state.playable(&mut self.playable);
         let logits: Vec<f32> = self
-            .legal
+            .playable
             .iter()
             .map(|action| policy[usize::from(image.actions[action.index()])])
             .collect();
@@ -245,7 +245,7 @@ impl View {
         } else {
             listed.iter().map(|&(_, prior)| prior).fold(1.0, f32::min)
         };
-        let policy = self.legal.iter().zip(&self.priors).map(|(action, &prior)| {
+        let policy = self.playable.iter().zip(&self.priors).map(|(action, &prior)| {
             match listed.iter().find(|(listed, _)| listed == action) {
                 Some(&(_, stated)) => (stated - prior).abs(),
                 None => (prior - unlisted_max).max(0.0),

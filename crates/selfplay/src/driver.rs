@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tengen_games::{Action, Fingerprint, Game, IllegalAction, State, random_opening, rules_fingerprint};
-use tengen_records::{LeaseId, ModelIndex, Record, RecordId};
+use tengen_records::{LeaseId, ModelId, ModelIndex, Player, Record, RecordId};
 
 use crate::evaluator::{EvaluateError, Evaluator};
-use crate::flight::{Flight, FlightError, Mind, Temper};
+use crate::flight::{Flight, FlightError, Mind, PersonError, Temper};
 use crate::ledger::{Finished, seat_models};
-use crate::order::{GameOrder, Lease, Plan};
+use crate::order::{GameOrder, Lease, Order, Plan};
 use crate::pool::{Entry, Pool};
 use crate::seed::{game_rng, game_seed};
 
@@ -95,6 +95,15 @@ pub enum StartError {
         /// What the rules say.
         #[source]
         source: IllegalAction,
+    },
+    /// A player is a person.
+    #[error("game {id} cannot be played: {source}")]
+    Person {
+        /// The game.
+        id: RecordId,
+        /// Who.
+        #[source]
+        source: PersonError,
     },
     /// The opening ends the game.
     #[error("the opening of game {id} ends it")]
@@ -282,7 +291,7 @@ impl<G: Game, E: Evaluator> Driver<G, E> {
                 };
                 (random_opening(&self.game, *random_plies_max, &mut rng), temper)
             }
-            Plan::Match { games } => {
+            Plan::Match { games } | Plan::Rating { games, .. } => {
                 let game = games.get(order.index as usize).ok_or(StartError::Index {
                     lease: terms.lease,
                     games: terms.plan.games(),
@@ -305,14 +314,12 @@ impl<G: Game, E: Evaluator> Driver<G, E> {
         if state.outcome().is_some() {
             return Err(StartError::OpeningEnds { id: id(&order) });
         }
-        let mind = |model: ModelIndex| Mind::search(&self.game, &state, model, settings);
-        // A tree belongs to a model: two models have two, self-play has one.
-        let minds = match seat_models(&order) {
-            [first, second] if first == second => vec![mind(first)],
-            both => both.map(mind).into(),
-        };
+        let names = seat_models(&order);
+        let minds = self
+            .minds(terms, names, &state)
+            .map_err(|source| StartError::Person { id: id(&order), source })?;
         let models = order.lease.models().to_vec();
-        let flight = Flight::new(state, rng, minds, temper);
+        let flight = Flight::new(state, rng, minds, names, temper);
         let tag = Tag {
             order,
             opening,
@@ -320,6 +327,29 @@ impl<G: Game, E: Evaluator> Driver<G, E> {
         };
         Ok(Entry { tag, models, flight })
     }
+
+    /// One mind for both seats, or one each. A tree belongs to a model: two models have two, self-play has one.
+    fn minds(&self, terms: &Order, names: [ModelIndex; 2], state: &G::State) -> Result<Vec<Mind<G>>, PersonError> {
+        let settings = &terms.settings;
+        let of_player = |player: &Player| {
+            Mind::of(player, &self.game, state, settings, |network| {
+                model_index(terms, network)
+            })
+        };
+        let search = |model| Mind::search(&self.game, state, model, settings);
+        match (terms.plan.players(), names) {
+            (Some(players), _) => names.iter().map(|name| of_player(&players[name.index()])).collect(),
+            (None, [first, second]) if first == second => Ok(vec![search(first)]),
+            (None, both) => Ok(both.map(search).into()),
+        }
+    }
+}
+
+/// The index of a network that an order names.
+fn model_index(terms: &Order, network: &ModelId) -> ModelIndex {
+    let at = terms.models.iter().position(|model| model == network);
+    // A lease is only made with the networks it names.
+    ModelIndex(at.unwrap_or(0) as u8)
 }
 
 fn id(order: &GameOrder) -> RecordId {

@@ -2,13 +2,12 @@
 //!
 //! A flight knows nothing of batches and files: it names leaves, and somebody brings their evaluations.
 
-use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_games::{Action, Game, IllegalAction, Outcome, State};
-use tengen_records::{ModelIndex, PlyRecord};
+use tengen_records::{ModelIndex, NetworkPlay, Player, PlyRecord, SearchBlock};
 use tengen_search::{Evaluation, EvaluationError, Leaf, RootNoise, Settings, Tree};
 
-use crate::ledger;
+use crate::{baseline, ledger};
 
 /// Who chooses for a seat.
 pub(crate) enum Mind<G: Game> {
@@ -21,11 +20,55 @@ pub(crate) enum Mind<G: Game> {
         /// Root visits of each search.
         simulations: u32,
     },
-    /// Plays any legal action with equal probability.
+    /// Plays any playable action with equal probability.
     Random,
+    /// Looks one ply ahead.
+    OnePly,
+    /// Plays games to their ends at random before each action.
+    Rollout {
+        /// How many.
+        simulations: u32,
+    },
 }
 
+/// A person was asked to play by himself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is a person: nobody here can play for one")]
+pub struct PersonError(pub String);
+
 impl<G: Game> Mind<G> {
+    /// The mind of a player from `state`. `model` gives its network's index; `settings` hold everything of the search that
+    /// the player leaves open.
+    pub(crate) fn of<N>(
+        player: &Player<N>,
+        game: &G,
+        state: &G::State,
+        settings: &Settings,
+        model: impl FnOnce(&N) -> ModelIndex,
+    ) -> Result<Mind<G>, PersonError> {
+        Ok(match player {
+            Player::Random => Mind::Random,
+            Player::OnePly => Mind::OnePly,
+            Player::Rollout { simulations } => Mind::Rollout {
+                simulations: *simulations,
+            },
+            Player::Network { network, play } => {
+                let simulations = match play {
+                    NetworkPlay::AsOrdered => settings.simulations,
+                    // A search of one visit is the network's own evaluation and nothing else.
+                    NetworkPlay::Policy => 1,
+                    NetworkPlay::Visits(visits) => *visits,
+                };
+                let settings = Settings {
+                    simulations,
+                    ..*settings
+                };
+                Mind::search(game, state, model(network), &settings)
+            }
+            Player::Human(name) => return Err(PersonError(name.as_str().to_owned())),
+        })
+    }
+
     /// A search by `model` from `state`.
     pub(crate) fn search(game: &G, state: &G::State, model: ModelIndex, settings: &Settings) -> Mind<G> {
         let tree = Box::new(Tree::new(game.clone(), state.clone(), *settings));
@@ -63,8 +106,8 @@ pub enum FlightError {
     /// An evaluation was refused.
     #[error(transparent)]
     Evaluation(#[from] EvaluationError),
-    /// A finished search has nothing to play.
-    #[error("a finished search of turn {turn} has no action to play")]
+    /// A player has nothing to play although the game goes on.
+    #[error("the player of turn {turn} found no action to play")]
     NoChoice {
         /// The turn.
         turn: u32,
@@ -73,7 +116,8 @@ pub enum FlightError {
 
 /// Where a flight stands after a step.
 pub(crate) enum Step {
-    /// [`Flight::leaves`] wait for evaluations.
+    /// [`Flight::leaves`] wait for evaluations; or there are none, and others should have their turn before a player that
+    /// thinks long goes on.
     Waiting,
     /// The game is over.
     Over(Outcome),
@@ -85,6 +129,8 @@ pub(crate) struct Flight<G: Game> {
     rng: Xoshiro256PlusPlus,
     /// One mind for both seats, or one each.
     minds: Vec<Mind<G>>,
+    /// Whom the plies of each seat are recorded as.
+    names: [ModelIndex; 2],
     temper: Temper,
     searching: bool,
     plies: Vec<PlyRecord>,
@@ -93,13 +139,21 @@ pub(crate) struct Flight<G: Game> {
 }
 
 impl<G: Game> Flight<G> {
-    /// A game that goes on from `state`. `minds` holds one mind for both seats, or seat 0's and seat 1's.
-    pub(crate) fn new(state: G::State, rng: Xoshiro256PlusPlus, minds: Vec<Mind<G>>, temper: Temper) -> Self {
+    /// A game that goes on from `state`. `minds` holds one mind for both seats, or seat 0's and seat 1's;
+    /// `names` what the record calls them.
+    pub(crate) fn new(
+        state: G::State,
+        rng: Xoshiro256PlusPlus,
+        minds: Vec<Mind<G>>,
+        names: [ModelIndex; 2],
+        temper: Temper,
+    ) -> Self {
         debug_assert!((1..=2).contains(&minds.len()), "{} minds", minds.len());
         Flight {
             state,
             rng,
             minds,
+            names,
             temper,
             searching: false,
             plies: Vec::new(),
@@ -116,7 +170,20 @@ impl<G: Game> Flight<G> {
             }
             let acting = self.acting();
             match &mut self.minds[acting] {
-                Mind::Random => self.play_random()?,
+                Mind::Random => {
+                    let action = baseline::random(&self.state, &mut self.rng, &mut self.scratch);
+                    self.play_unsearched(action)?;
+                }
+                Mind::OnePly => {
+                    let action = baseline::one_ply(&self.state, &mut self.rng);
+                    self.play_unsearched(action)?;
+                    return Ok(self.pause());
+                }
+                Mind::Rollout { simulations } => {
+                    let action = baseline::rollout(&self.state, *simulations, &mut self.rng);
+                    self.play_unsearched(action)?;
+                    return Ok(self.pause());
+                }
                 Mind::Search { tree, simulations, .. } => {
                     if !self.searching {
                         tree.begin(*simulations, noise(self.temper), &mut self.rng);
@@ -181,23 +248,20 @@ impl<G: Game> Flight<G> {
         self.state.seat().index().min(self.minds.len() - 1)
     }
 
-    fn play_random(&mut self) -> Result<(), FlightError> {
-        let mut legal = std::mem::take(&mut self.scratch);
-        self.state.legal(&mut legal);
-        let action = legal[self.rng.random_range(0..legal.len())];
-        self.scratch = legal;
-        self.play(PlyRecord {
-            seat: self.state.seat(),
-            action,
-            model: ModelIndex(0),
-            search: None,
-        })
+    /// Where the flight stands after an action that took long to find.
+    fn pause(&self) -> Step {
+        self.state.outcome().map_or(Step::Waiting, Step::Over)
+    }
+
+    fn play_unsearched(&mut self, action: Option<Action>) -> Result<(), FlightError> {
+        let turn = self.state.turn();
+        self.play(action.ok_or(FlightError::NoChoice { turn })?, None)
     }
 
     fn play_searched(&mut self) -> Result<(), FlightError> {
         let temperature = self.temperature();
         let acting = self.acting();
-        let Mind::Search { model, tree, .. } = &self.minds[acting] else {
+        let Mind::Search { tree, .. } = &self.minds[acting] else {
             return Ok(());
         };
         let chosen = tree.choose(temperature, &mut self.rng);
@@ -205,18 +269,19 @@ impl<G: Game> Flight<G> {
             turn: self.state.turn(),
         })?;
         let search = ledger::search_block(&tree.root_stats(), self.temper.weight(), temperature);
-        let ply = PlyRecord {
-            seat: self.state.seat(),
-            action,
-            model: *model,
-            search: Some(search),
-        };
         self.searching = false;
-        self.play(ply)
+        self.play(action, Some(search))
     }
 
-    fn play(&mut self, ply: PlyRecord) -> Result<(), FlightError> {
-        self.state.apply(ply.action)?;
+    fn play(&mut self, action: Action, search: Option<SearchBlock>) -> Result<(), FlightError> {
+        let seat = self.state.seat();
+        let ply = PlyRecord {
+            seat,
+            action,
+            model: self.names[seat.index()],
+            search,
+        };
+        self.state.apply(action)?;
         for mind in &mut self.minds {
             if let Mind::Search { tree, .. } = mind {
                 tree.advance(ply.action)?;

@@ -4,7 +4,7 @@ use tengen_games::{Action, Fingerprint, Game, Outcome, State};
 use tengen_records::{ModelIndex, NET_POLICY_TOP_MAX, PlyRecord, Precision, Record, RecordId, SearchBlock};
 use tengen_search::{RootStats, Wdl, kl, policy_target};
 
-use crate::order::{GameOrder, Plan};
+use crate::order::{GameOrder, MatchGame};
 use crate::seed::game_seed;
 
 /// What a finished search says, as recorded.
@@ -79,6 +79,7 @@ impl<G: Game> Finished<'_, G> {
             rules_fingerprint: self.rules,
             kind: order.plan.kind(),
             models: order.models.clone(),
+            players: order.plan.players().cloned(),
             seat_models: seat_models(self.order),
             settings_revision: order.settings_revision,
             seed: game_seed(order.seed, self.order.index),
@@ -88,21 +89,20 @@ impl<G: Game> Finished<'_, G> {
             roles: self.last.roles(),
             created_unix_ms: self.ended_unix_ms,
             duration_ms: u32::try_from((self.ended_unix_ms - self.started_unix_ms).max(0)).unwrap_or(u32::MAX),
-            match_pair: match &order.plan {
-                Plan::SelfPlay { .. } => 0,
-                Plan::Match { games } => games[self.order.index as usize].pair,
-            },
+            match_pair: match_game(self.order).map_or(0, |game| game.pair),
         }
     }
 }
 
-/// The model in seat 0 and in seat 1.
+/// The model or player in seat 0 and in seat 1.
 pub(crate) fn seat_models(order: &GameOrder) -> [ModelIndex; 2] {
-    match &order.lease.order().plan {
-        Plan::SelfPlay { .. } => [ModelIndex(0); 2],
-        Plan::Match { games } => {
-            let first = games[order.index as usize].seat0_model as u8;
-            [ModelIndex(first), ModelIndex(1 - first)]
-        }
-    }
+    match_game(order).map_or([ModelIndex(0); 2], |game| {
+        let first = game.seat0_model as u8;
+        [ModelIndex(first), ModelIndex(1 - first)]
+    })
+}
+
+/// A game of a match as it was ordered.
+fn match_game(order: &GameOrder) -> Option<&MatchGame> {
+    order.lease.order().plan.match_games()?.get(order.index as usize)
 }

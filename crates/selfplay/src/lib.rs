@@ -8,6 +8,7 @@
 //! itself (`tengen-search`) and checks of finished records (`tengen-records`).
 
 pub mod audit;
+mod baseline;
 pub mod driver;
 pub mod duel;
 pub mod evaluator;

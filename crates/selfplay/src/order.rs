@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tengen_games::Action;
-use tengen_records::{Kind, LeaseId, ModelId, RunId};
+use tengen_records::{Kind, LeaseId, ModelId, Player, RunId, networks_of};
 use tengen_search::Settings;
 
 use crate::model::ModelBytes;
@@ -14,7 +14,8 @@ use crate::model::ModelBytes;
 pub struct Order {
     /// The lease it belongs to.
     pub lease: LeaseId,
-    /// Models in the order that records point into: self-play names one; a match names candidate, then champion.
+    /// Models in the order that records point into: self-play names one; a match names candidate, then champion; a rating
+    /// match names the networks of its players, each once.
     pub models: Vec<ModelId>,
     /// How to search.
     pub settings: Settings,
@@ -41,9 +42,16 @@ pub enum Plan {
         /// The games.
         games: Vec<MatchGame>,
     },
+    /// Games that tell how strong two players are; a game's place in the list is its index.
+    Rating {
+        /// Who plays.
+        players: [Player; 2],
+        /// The games.
+        games: Vec<MatchGame>,
+    },
 }
 
-/// One game of a gate.
+/// One game of a gate or of a rating match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchGame {
     /// Pair within the match; two games share one pair.
@@ -52,7 +60,7 @@ pub struct MatchGame {
     pub opening: Vec<Action>,
     /// Plies after the opening that are sampled from the search at temperature 1.
     pub sampled_plies: u32,
-    /// Index of the model in seat 0 (0 or 1); the other one takes seat 1.
+    /// Index of the model, in a rating match of the player, in seat 0 (0 or 1); the other one takes seat 1.
     pub seat0_model: usize,
 }
 
@@ -61,7 +69,7 @@ impl Plan {
     pub fn kind(&self) -> Kind {
         match self {
             Plan::SelfPlay { .. } => Kind::SelfPlay,
-            Plan::Match { .. } => Kind::Match,
+            Plan::Match { .. } | Plan::Rating { .. } => Kind::Match,
         }
     }
 
@@ -69,7 +77,23 @@ impl Plan {
     pub fn games(&self) -> u32 {
         match self {
             Plan::SelfPlay { games, .. } => *games,
-            Plan::Match { games } => games.len() as u32,
+            Plan::Match { games } | Plan::Rating { games, .. } => games.len() as u32,
+        }
+    }
+
+    /// The games of a match, whichever kind it is.
+    pub fn match_games(&self) -> Option<&[MatchGame]> {
+        match self {
+            Plan::SelfPlay { .. } => None,
+            Plan::Match { games } | Plan::Rating { games, .. } => Some(games),
+        }
+    }
+
+    /// The players of a rating match.
+    pub fn players(&self) -> Option<&[Player; 2]> {
+        match self {
+            Plan::Rating { players, .. } => Some(players),
+            Plan::SelfPlay { .. } | Plan::Match { .. } => None,
         }
     }
 
@@ -78,6 +102,7 @@ impl Plan {
         match self {
             Plan::SelfPlay { .. } => 1,
             Plan::Match { .. } => 2,
+            Plan::Rating { players, .. } => networks_of(players).len(),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use tengen_games::Action;
 use tengen_proto::v1;
-use tengen_records::{LeaseId, ModelId, ParseIdError};
+use tengen_records::{LeaseId, ModelId, ParseIdError, Player, PlayersError, players_from_wire, players_to_wire};
 use tengen_search::{Settings, SettingsError};
 
 use crate::order::{MatchGame, Order, Plan};
@@ -33,6 +33,12 @@ pub enum WireError {
         /// How many its kind needs.
         needed: usize,
     },
+    /// The players make no sense.
+    #[error(transparent)]
+    Players(#[from] PlayersError),
+    /// A person is asked to play.
+    #[error("the work order asks {0} to play, who is a person")]
+    Person(String),
     /// The search settings are outside their ranges.
     #[error(transparent)]
     Settings(#[from] SettingsError),
@@ -84,9 +90,16 @@ pub fn order_from_wire(wire: &v1::WorkOrder) -> Result<Order, WireError> {
             games: wire.games,
             random_plies_max: wire.random_plies_max,
         },
-        v1::WorkKind::Match => Plan::Match {
-            games: wire.match_games.iter().map(match_game).collect::<Result<Vec<_>, _>>()?,
-        },
+        v1::WorkKind::Match => {
+            let games = wire.match_games.iter().map(match_game).collect::<Result<Vec<_>, _>>()?;
+            match players_from_wire(&wire.players, &models)? {
+                None => Plan::Match { games },
+                Some(players) => Plan::Rating {
+                    players: playable(players)?,
+                    games,
+                },
+            }
+        }
     };
     if models.len() != plan.models() {
         return Err(WireError::Models {
@@ -131,18 +144,33 @@ pub fn order_to_wire(order: &Order) -> v1::WorkOrder {
         }
         Plan::Match { games } => {
             wire.set_kind(v1::WorkKind::Match);
-            wire.match_games = games
-                .iter()
-                .map(|game| v1::MatchGame {
-                    pair: game.pair,
-                    opening: game.opening.iter().map(|action| u32::from(action.0)).collect(),
-                    sampled_plies: game.sampled_plies,
-                    seat0_model: game.seat0_model as u32,
-                })
-                .collect();
+            wire.match_games = games.iter().map(match_game_to_wire).collect();
+        }
+        Plan::Rating { players, games } => {
+            wire.set_kind(v1::WorkKind::Match);
+            wire.match_games = games.iter().map(match_game_to_wire).collect();
+            wire.players = players_to_wire(players, &order.models);
         }
     }
     wire
+}
+
+/// Players that can play by themselves.
+fn playable(players: [Player; 2]) -> Result<[Player; 2], WireError> {
+    let person = players.iter().find_map(|player| match player {
+        Player::Human(name) => Some(name.as_str().to_owned()),
+        _ => None,
+    });
+    person.map_or(Ok(players), |name| Err(WireError::Person(name)))
+}
+
+fn match_game_to_wire(game: &MatchGame) -> v1::MatchGame {
+    v1::MatchGame {
+        pair: game.pair,
+        opening: game.opening.iter().map(|action| u32::from(action.0)).collect(),
+        sampled_plies: game.sampled_plies,
+        seat0_model: game.seat0_model as u32,
+    }
 }
 
 fn match_game(wire: &v1::MatchGame) -> Result<MatchGame, WireError> {
@@ -168,6 +196,8 @@ fn match_game(wire: &v1::MatchGame) -> Result<MatchGame, WireError> {
 
 #[cfg(test)]
 mod tests {
+    use tengen_records::NetworkPlay;
+
     use super::*;
 
     fn order(plan: Plan) -> Order {
@@ -184,6 +214,13 @@ mod tests {
         }
     }
 
+    fn network(play: NetworkPlay) -> Player {
+        Player::Network {
+            network: ModelId([0; 32]),
+            play,
+        }
+    }
+
     #[test]
     fn orders_survive_the_wire() {
         let game = MatchGame {
@@ -197,7 +234,21 @@ mod tests {
                 games: 5,
                 random_plies_max: 2,
             },
-            Plan::Match { games: vec![game] },
+            Plan::Match {
+                games: vec![game.clone()],
+            },
+            Plan::Rating {
+                players: [Player::Random, Player::Rollout { simulations: 7 }],
+                games: vec![game.clone()],
+            },
+            Plan::Rating {
+                players: [Player::OnePly, network(NetworkPlay::Policy)],
+                games: vec![game.clone()],
+            },
+            Plan::Rating {
+                players: [network(NetworkPlay::AsOrdered), network(NetworkPlay::Visits(9))],
+                games: vec![game],
+            },
         ] {
             let order = order(plan);
             assert_eq!(order_from_wire(&order_to_wire(&order)).unwrap(), order);
@@ -220,5 +271,20 @@ mod tests {
         assert!(refused(|wire| wire.kind = 0).contains("no kind"));
         assert!(refused(|wire| wire.search = None).contains("search settings"));
         assert!(refused(|wire| wire.games = 0).contains("games is 0"));
+        let rated = |players: [v1::PlayerKind; 2]| {
+            let mut wire = good.clone();
+            wire.set_kind(v1::WorkKind::Match);
+            wire.players = players
+                .map(|kind| v1::Player {
+                    kind: kind.into(),
+                    name: "anna".to_owned(),
+                    ..v1::Player::default()
+                })
+                .into();
+            order_from_wire(&wire).unwrap_err().to_string()
+        };
+        let [random, human] = [v1::PlayerKind::Random, v1::PlayerKind::Human];
+        assert!(rated([random, human]).contains("anna to play, who is a person"));
+        assert!(rated([random, random]).contains("names 1 models where 0 are needed"));
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use common::{expected, lease, network, opinions, play, settings};
 use tengen_games::{Action, AnyGame, Game, GameVisitor, State, draw_openings, registry};
 use tengen_inference::{Outputs, SessionOptions};
-use tengen_records::{Kind, LeaseId, Record, check, decode, encode};
+use tengen_records::{Kind, LeaseId, NetworkPlay, Player, ReasonCode, Record, check, decode, encode};
 use tengen_search::Wdl;
 use tengen_selfplay::evaluator::{HashEvaluator, UniformEvaluator};
 use tengen_selfplay::offline::{OfflineOptions, selfplay_offline};
@@ -199,6 +199,102 @@ fn a_match_gives_each_seat_its_model_and_each_model_its_own_tree() {
     }
     with("connect-four", Visitor);
     with("caro5?size=6", Visitor);
+}
+
+/// A rating match between two players, in pairs.
+fn rating_plan<G: Game>(game: &G, players: [Player; 2]) -> Plan {
+    let Plan::Match { games } = match_plan(game, 4, 1) else {
+        panic!("a match was asked for")
+    };
+    Plan::Rating { players, games }
+}
+
+#[test]
+fn rating_games_of_all_players_pass_the_check_and_say_who_played() {
+    struct Visitor;
+    impl GameVisitor for Visitor {
+        type Output = ();
+
+        fn visit<G: Game>(self, game: G) {
+            let network = |byte, play| Player::Network {
+                network: ModelBytes::new(vec![byte]).id(),
+                play,
+            };
+            let rollout = Player::Rollout { simulations: 8 };
+            let pairs = [
+                [Player::Random, Player::OnePly],
+                [rollout.clone(), network(1, NetworkPlay::AsOrdered)],
+                [network(1, NetworkPlay::AsOrdered), network(1, NetworkPlay::Policy)],
+                [network(1, NetworkPlay::Visits(5)), network(2, NetworkPlay::AsOrdered)],
+                [rollout, Player::Random],
+            ];
+            for players in pairs {
+                let lease = lease(rating_plan(&game, players.clone()), settings(8), 31);
+                let records = play(&game, opinions(&game), DriverOptions::default(), &lease);
+                assert_eq!(records.len(), 8, "four pairs");
+                for record in &records {
+                    let checked = check(&game, record, &expected(&game, &lease)).unwrap();
+                    assert_eq!((checked.positions, record.kind), (0, Kind::Match));
+                    assert_eq!(decode(&encode(record)).unwrap(), *record);
+                    who_played(record, &players);
+                }
+            }
+        }
+    }
+    with("connect-four", Visitor);
+    with("caro5?size=6", Visitor);
+}
+
+/// The plies of a rating game tell who chose them, and what was searched for them.
+fn who_played(record: &Record, players: &[Player; 2]) {
+    assert_eq!(record.players.as_ref(), Some(players));
+    for ply in &record.plies {
+        assert_eq!(ply.model, record.seat_models[ply.seat.index()]);
+        let visits = ply.search.as_ref().map(|search| search.visits_total);
+        match &players[ply.model.index()] {
+            Player::Network { play, network } => {
+                assert_eq!(record.network(ply.model), Some(*network));
+                let visits = visits.unwrap();
+                match play {
+                    NetworkPlay::Policy => assert_eq!(visits, 1),
+                    NetworkPlay::Visits(least) => assert!(visits >= *least),
+                    NetworkPlay::AsOrdered => assert!(visits >= 8),
+                }
+            }
+            _ => assert_eq!((visits, record.network(ply.model)), (None, None)),
+        }
+    }
+}
+
+#[test]
+fn a_search_of_a_player_without_a_network_is_refused() {
+    struct Visitor;
+    impl GameVisitor for Visitor {
+        type Output = ();
+
+        fn visit<G: Game>(self, game: G) {
+            let network = Player::Network {
+                network: ModelBytes::new(vec![1]).id(),
+                play: NetworkPlay::AsOrdered,
+            };
+            let lease = lease(rating_plan(&game, [Player::Random, network]), settings(8), 37);
+            let expected = expected(&game, &lease);
+            let record = play(&game, opinions(&game), DriverOptions::default(), &lease).remove(0);
+            let refused = |change: &dyn Fn(&mut Record)| {
+                let mut changed = record.clone();
+                change(&mut changed);
+                check(&game, &changed, &expected).unwrap_err().code
+            };
+            let block = record.plies.iter().find_map(|ply| ply.search.clone());
+            let of_random = record.plies.iter().position(|ply| ply.search.is_none()).unwrap();
+            let stated = refused(&|record| record.plies[of_random].search.clone_from(&block));
+            assert_eq!(stated, ReasonCode::UnwantedSearch);
+            let others = refused(&|record| record.players = Some([Player::OnePly, Player::Random]));
+            assert_eq!(others, ReasonCode::WrongPlayers);
+            assert_eq!(refused(&|record| record.players = None), ReasonCode::WrongPlayers);
+        }
+    }
+    with("connect-four", Visitor);
 }
 
 fn evaluation<G: Game>(game: &G, model: &Arc<ModelBytes>, state: &G::State) -> Wdl {

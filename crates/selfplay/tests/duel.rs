@@ -7,6 +7,8 @@ mod common;
 use common::network;
 use tengen_games::AnyGame;
 use tengen_inference::SessionOptions;
+use tengen_records::NetworkPlay;
+use tengen_search::Settings;
 use tengen_selfplay::duel::{DuelError, DuelOptions, DuelReport, Player, duel};
 
 fn play(game: &str, first: &Player, second: &Player, options: &DuelOptions) -> DuelReport {
@@ -87,24 +89,71 @@ fn networks_play_with_and_without_search() {
     let options = DuelOptions {
         games: 40,
         threads: 2,
+        settings: Settings {
+            simulations: 64,
+            ..Settings::default()
+        },
         ..DuelOptions::default()
     };
-    let player = |simulations| Player::Network {
-        model: model.clone(),
-        simulations,
+    let player = |play| Player::Network {
+        network: model.clone(),
+        play,
     };
-    let searching = play("tic-tac-toe", &player(64), &Player::Random, &options);
+    let (searcher, policy) = (player(NetworkPlay::AsOrdered), player(NetworkPlay::Policy));
+    let searching = play("tic-tac-toe", &searcher, &Player::Random, &options);
     assert!(
         searching.score.mean > 0.7,
         "search alone beats random moves: {searching:?}"
     );
-    let alone = play("tic-tac-toe", &player(0), &Player::Random, &options);
+    let explicit = play(
+        "tic-tac-toe",
+        &player(NetworkPlay::Visits(64)),
+        &Player::Random,
+        &options,
+    );
+    assert_eq!(explicit, searching, "the same search, named by the player itself");
+    let alone = play("tic-tac-toe", &policy, &Player::Random, &options);
     assert_eq!(alone.tally.games(), 40);
-    let itself = play("tic-tac-toe", &player(0), &player(0), &options);
+    let itself = play("tic-tac-toe", &policy, &policy, &options);
     assert_eq!(
         itself.score.mean, 0.5,
         "a deterministic player splits every pair with itself: {itself:?}"
     );
+}
+
+/// 400 games of two players. A score that is truly 0.5 would exceed 0.57 with probability below 0.003 (2.8 standard deviations
+/// of at most 0.025); the seed is fixed.
+fn beats(game: &str, first: &Player, second: &Player, score: f32) {
+    let options = DuelOptions {
+        games: 400,
+        threads: 2,
+        ..DuelOptions::default()
+    };
+    let report = play(game, first, second, &options);
+    println!("{game}: {first:?} scores {:.3} against {second:?}", report.score.mean);
+    assert!(report.score.mean > score, "{game}: {report:?}");
+}
+
+#[test]
+fn baselines_stand_in_their_order() {
+    for (game, over_random, simulations, over_one_ply) in
+        [("tic-tac-toe", 0.7, 1_000, 0.57), ("connect-four", 0.8, 100, 0.7)]
+    {
+        beats(game, &Player::OnePly, &Player::Random, over_random);
+        let rollout = Player::Rollout { simulations };
+        beats(game, &rollout, &Player::Random, over_random);
+        beats(game, &rollout, &Player::OnePly, over_one_ply);
+    }
+    let [many, few] = [300, 20].map(|simulations| Player::Rollout { simulations });
+    beats("connect-four", &many, &few, 0.7);
+}
+
+/// With Swap2 one seat places three stones and may place two more: runs of actions by one seat.
+#[test]
+fn baselines_know_whose_turn_it_is_where_a_seat_acts_several_times() {
+    let rollout = Player::Rollout { simulations: 60 };
+    beats("caro5?size=7", &Player::OnePly, &Player::Random, 0.6);
+    beats("caro5?size=7", &rollout, &Player::Random, 0.6);
 }
 
 #[test]

@@ -64,6 +64,31 @@ pub struct ProcessArgs {
     pub exit_with_parent: bool,
 }
 
+/// An error with an exit status of its own, where 1 would not tell callers enough.
+#[derive(Debug)]
+pub struct ExitStatus {
+    status: u8,
+    error: anyhow::Error,
+}
+
+impl ExitStatus {
+    /// `error`, which ends the process with `status`.
+    pub fn new(status: u8, error: impl Into<anyhow::Error>) -> ExitStatus {
+        ExitStatus {
+            status,
+            error: error.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for ExitStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#}", self.error)
+    }
+}
+
+impl std::error::Error for ExitStatus {}
+
 /// Exit status of a process that ends because of an error.
 const FAILURE: u8 = 1;
 
@@ -72,8 +97,10 @@ pub fn exit_status(program: &str, result: anyhow::Result<()>) -> std::process::E
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
-            telemetry::tell_end(program, &error, FAILURE);
-            std::process::ExitCode::from(FAILURE)
+            let own = error.downcast_ref::<ExitStatus>();
+            let status = own.map_or(FAILURE, |own| own.status);
+            telemetry::tell_end(program, &error, status);
+            status.into()
         }
     }
 }

@@ -7,6 +7,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+/// What the name of a file begins with while it is written.
+const TEMPORARY: &str = ".writing-";
+
 /// A file could not be written durably.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to write {path}: {source}", path = path.display())]
@@ -16,6 +19,18 @@ pub struct WriteError {
     /// What the system said.
     #[source]
     pub source: io::Error,
+}
+
+impl WriteError {
+    /// Whether there is no room: then the same write may pass later.
+    pub fn is_out_of_room(&self) -> bool {
+        is_out_of_room(&self.source)
+    }
+}
+
+/// Whether this says that the disk, or what somebody may use of it, is full: then the same may work later.
+pub fn is_out_of_room(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Writes `bytes` to `path` so that after a crash the file is either as it was before or whole, and durable once this
@@ -35,7 +50,7 @@ pub fn write_atomic_with(path: &Path, fill: impl FnOnce(&mut File) -> io::Result
     // A temporary file is private by default; what it becomes is as readable as any file of its owner.
     let readable = std::fs::Permissions::from_mode(0o644);
     let temporary = tempfile::Builder::new()
-        .prefix(".writing-")
+        .prefix(TEMPORARY)
         .permissions(readable)
         .tempfile_in(folder);
     let mut temporary = temporary.map_err(wrapped)?;
@@ -75,7 +90,7 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     create_folder(folder).map_err(wrapped)?;
     let private = std::fs::Permissions::from_mode(0o600);
     let temporary = tempfile::Builder::new()
-        .prefix(".writing-")
+        .prefix(TEMPORARY)
         .permissions(private)
         .tempfile_in(folder);
     let mut temporary = temporary.map_err(wrapped)?;
@@ -92,6 +107,22 @@ fn folder_of(path: &Path) -> &Path {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
+}
+
+/// Removes what an earlier process left half written in this folder, which nobody else may be writing to. A folder that is
+/// not there has nothing of the kind.
+pub fn remove_half_written(folder: &Path) -> io::Result<()> {
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().starts_with(TEMPORARY.as_bytes()) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes the folder's own entries durable (a rename or a removal is one).
@@ -124,6 +155,18 @@ mod tests {
         assert_eq!(refused.source.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_a_dead_process_left_half_written_goes_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        remove_half_written(&folder.path().join("absent")).unwrap();
+        write_atomic(&folder.path().join("file"), b"whole").unwrap();
+        let half = folder.path().join(format!("{TEMPORARY}x1"));
+        File::create(&half).unwrap().write_all(b"ha").unwrap();
+        remove_half_written(folder.path()).unwrap();
+        assert!(!half.exists());
+        assert_eq!(std::fs::read(folder.path().join("file")).unwrap(), b"whole");
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod process_config;
 pub mod run_config;
 pub mod shutdown;
 pub mod telemetry;
+pub mod testing;
 pub mod tls;
 pub mod usage;
 

@@ -14,8 +14,22 @@ use crate::run_config::ConfigError;
 /// The variable that may hold a token.
 pub(crate) const TOKEN_VARIABLE: &str = "TENGEN_TOKEN";
 
+/// The variable that may hold the URL of the Redis server a learner reads: it can hold a password, which other users of
+/// the machine would see on a command line.
+pub const REPLAY_URL_VARIABLE: &str = "TENGEN_REPLAY_URL";
+/// The variable that may name the file with that server's password.
+pub const REPLAY_PASSWORD_FILE_VARIABLE: &str = "TENGEN_REPLAY_PASSWORD_FILE";
+/// The variable that may name the file with the certificates of that server's CA.
+pub const REPLAY_CA_VARIABLE: &str = "TENGEN_REPLAY_CA";
+
 /// Variables under the prefix `TENGEN_` that belong to a process and not to the run.
-const PROCESS_VARIABLES: [&str; 2] = ["TENGEN_COORDINATOR__", TOKEN_VARIABLE];
+const PROCESS_VARIABLES: [&str; 5] = [
+    "TENGEN_COORDINATOR__",
+    TOKEN_VARIABLE,
+    REPLAY_URL_VARIABLE,
+    REPLAY_PASSWORD_FILE_VARIABLE,
+    REPLAY_CA_VARIABLE,
+];
 
 /// Reads the configuration of the process `part` (for example `coordinator`): defaults, then the file, then variables
 /// such as `TENGEN_COORDINATOR__LISTEN`. Unknown keys are refused.

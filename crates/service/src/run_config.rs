@@ -3,11 +3,17 @@
 //! `[run]` and `[network]` are fixed once a run exists; every other section may change between starts. The file is read
 //! through the `config` crate, so `TENGEN_LEARNER__BATCH=128` in the environment overrides `[learner] batch`.
 
+mod gate;
+mod ratings;
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::process_config::run_variables;
+
+pub use gate::{ExhaustedOpenings, GateKind, GateSection, PoolSection, QueuePolicy, SprtSection, SprtUnit};
+pub use ratings::RatingsSection;
 
 /// The configuration cannot be used. Lists every fault found, not only the first.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +55,9 @@ pub struct RunConfig {
     /// What a candidate must pass.
     #[serde(default)]
     pub gate: GateSection,
+    /// Matches that tell how strong the run's players are.
+    #[serde(default)]
+    pub ratings: RatingsSection,
     /// The window.
     #[serde(default)]
     pub replay: ReplaySection,
@@ -98,50 +107,6 @@ pub struct ScheduleRow {
 pub struct SelfPlaySection {
     /// Each game begins with 0 to this many uniformly random plies (`randmoves`); they are not trained on.
     pub random_plies_max: u32,
-}
-
-/// `[gate]`
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct GateSection {
-    /// `none` promotes every candidate; `fixed` plays a match.
-    pub kind: GateKind,
-    /// Match games; pairs of two share an opening.
-    pub games: u32,
-    /// Score the candidate needs, in (0, 1]. 0.55 is AlphaGo Zero's.
-    pub threshold: f32,
-    /// The score must be greater than the threshold, not equal to it.
-    pub strict: bool,
-    /// Root visits of each search in matches; 0 means as in self-play.
-    pub simulations: u32,
-    /// Greatest share of the leases that matches take while self-play wants work, in (0, 1].
-    pub gate_share: f32,
-    /// A candidate is cut every so many iterations.
-    pub candidate_every: u32,
-}
-
-impl Default for GateSection {
-    fn default() -> Self {
-        GateSection {
-            kind: GateKind::Fixed,
-            games: 200,
-            threshold: 0.55,
-            strict: false,
-            simulations: 0,
-            gate_share: 0.5,
-            candidate_every: 1,
-        }
-    }
-}
-
-/// Kinds of gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GateKind {
-    /// Every candidate is promoted.
-    None,
-    /// A match of fixed length against the champion.
-    Fixed,
 }
 
 /// `[replay]`
@@ -329,11 +294,17 @@ impl RunConfig {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         need(
             !name.is_empty() && name.len() <= 64 && name.chars().all(plain) && !name.starts_with('.'),
-            format!("run.name: {name:?} must be 1 to 64 letters, digits, `-`, `_` or `.`"),
+            format!("run.name = {name:?}: must be 1 to 64 letters, digits, `-`, `_` or `.`"),
         );
         need(
             self.schedule.first().is_some_and(|row| row.from_iteration == 0),
-            "schedule: the first row must have from_iteration = 0".to_owned(),
+            match self.schedule.first() {
+                None => "schedule: there is no row; the first must have from_iteration = 0".to_owned(),
+                Some(row) => format!(
+                    "schedule.from_iteration = {}: the first row must have 0",
+                    row.from_iteration
+                ),
+            },
         );
         need(
             self.schedule
@@ -344,26 +315,36 @@ impl RunConfig {
         for row in &self.schedule {
             need(
                 row.games >= 1,
-                format!("schedule: games is {} from iteration {}", row.games, row.from_iteration),
+                format!(
+                    "schedule.games = {} from iteration {}: must be at least 1",
+                    row.games, row.from_iteration
+                ),
             );
             need(
                 (2..=100_000).contains(&row.simulations),
-                format!("schedule: simulations is {}, must be 2 to 100000", row.simulations),
+                format!(
+                    "schedule.simulations = {} from iteration {}: must be 2 to 100000",
+                    row.simulations, row.from_iteration
+                ),
             );
         }
         need(
             self.replay.capacity_positions >= 1,
-            "replay.capacity_positions: must be at least 1".to_owned(),
+            format!(
+                "replay.capacity_positions = {}: must be at least 1",
+                self.replay.capacity_positions
+            ),
         );
         need(
             (1..=65_536).contains(&self.actor.games),
-            format!("actor.games: {} must be 1 to 65536", self.actor.games),
+            format!("actor.games = {}: must be 1 to 65536", self.actor.games),
         );
         need(
             (1..=4_096).contains(&self.actor.batch_max),
-            format!("actor.batch_max: {} must be 1 to 4096", self.actor.batch_max),
+            format!("actor.batch_max = {}: must be 1 to 4096", self.actor.batch_max),
         );
         faults.extend(self.gate.faults());
+        faults.extend(self.ratings.faults());
         faults.extend(self.learner.faults());
         if let Err(error) = self.search.validate() {
             faults.extend(error.faults.into_iter().map(|fault| format!("search.{fault}")));
@@ -372,74 +353,71 @@ impl RunConfig {
     }
 }
 
-impl GateSection {
-    fn faults(&self) -> Vec<String> {
-        let games_fit = self.games.is_multiple_of(2) && (2..=100_000).contains(&self.games);
-        let simulations_fit = self.simulations == 0 || (2..=100_000).contains(&self.simulations);
-        let checks = [
-            (games_fit, "games", "must be even, 2 to 100000"),
-            (in_unit(self.threshold), "threshold", "must be in (0, 1]"),
-            (
-                !(self.strict && self.threshold >= 1.0),
-                "strict",
-                "no score is greater than the threshold 1",
-            ),
-            (simulations_fit, "simulations", "must be 0 or 2 to 100000"),
-            (in_unit(self.gate_share), "gate_share", "must be in (0, 1]"),
-            (self.candidate_every >= 1, "candidate_every", "must be at least 1"),
-        ];
-        faults_of("gate", checks)
-    }
-}
+/// One check of a key: whether its value will do, the key, the value as text, and what is allowed.
+type Check = (bool, &'static str, String, &'static str);
 
 /// One sentence for each check that does not hold.
-fn faults_of<const N: usize>(section: &str, checks: [(bool, &str, &str); N]) -> Vec<String> {
-    let bad = checks.into_iter().filter(|(holds, _, _)| !holds);
-    bad.map(|(_, key, rule)| format!("{section}.{key}: {rule}")).collect()
+fn faults_of(section: &str, checks: impl IntoIterator<Item = Check>) -> Vec<String> {
+    let bad = checks.into_iter().filter(|(holds, ..)| !holds);
+    bad.map(|(_, key, value, rule)| format!("{section}.{key} = {value}: {rule}"))
+        .collect()
 }
 
 impl LearnerSection {
     fn faults(&self) -> Vec<String> {
+        let unit = |value: f64| (0.0..1.0).contains(&value);
         let checks = [
-            ((1..=65_536).contains(&self.batch), "batch", "must be 1 to 65536"),
+            (
+                (1..=65_536).contains(&self.batch),
+                "batch",
+                self.batch.to_string(),
+                "must be 1 to 65536",
+            ),
             (
                 self.learning_rate > 0.0 && self.learning_rate <= 10.0,
                 "learning_rate",
+                self.learning_rate.to_string(),
                 "must be in (0, 10]",
             ),
-            ((0.0..1.0).contains(&self.momentum), "momentum", "must be in [0, 1)"),
             (
-                (0.0..1.0).contains(&self.weight_decay),
+                unit(self.momentum),
+                "momentum",
+                self.momentum.to_string(),
+                "must be in [0, 1)",
+            ),
+            (
+                unit(self.weight_decay),
                 "weight_decay",
+                self.weight_decay.to_string(),
                 "must be in [0, 1)",
             ),
             (
                 (0.0..=100.0).contains(&self.value_loss_weight),
                 "value_loss_weight",
+                self.value_loss_weight.to_string(),
                 "must be in [0, 100]",
             ),
             (
                 self.samples_per_position > 0.0 && self.samples_per_position <= 1000.0,
                 "samples_per_position",
+                self.samples_per_position.to_string(),
                 "must be in (0, 1000]",
             ),
             (
                 self.checkpoint_every_steps >= 1,
                 "checkpoint_every_steps",
+                self.checkpoint_every_steps.to_string(),
                 "must be at least 1",
             ),
             (
                 (0.0..0.9).contains(&self.validation_share),
                 "validation_share",
+                self.validation_share.to_string(),
                 "must be in [0, 0.9)",
             ),
         ];
         faults_of("learner", checks)
     }
-}
-
-fn in_unit(share: f32) -> bool {
-    share > 0.0 && share <= 1.0
 }
 
 #[cfg(test)]
@@ -490,8 +468,12 @@ mod tests {
     fn every_fault_is_listed() {
         let text = format!("{SMALL}\n[gate]\ngames = 3\nthreshold = 1.5\n[search]\nsimulations = 5");
         let error = RunConfig::from_toml(&text).unwrap_err().to_string();
-        for key in ["gate.games", "gate.threshold", "search.simulations"] {
-            assert!(error.contains(key), "{key} in {error}");
+        for fault in [
+            "gate.games = 3: must be even, 2 to 100000",
+            "gate.threshold = 1.5: must be in (0, 1]",
+            "search.simulations",
+        ] {
+            assert!(error.contains(fault), "{fault} in {error}");
         }
     }
 

@@ -99,13 +99,33 @@ fn tell_panic(panic: &std::panic::PanicHookInfo<'_>) {
     }
 }
 
-/// ONNX Runtime and the HTTP/2 stack speak at `info` about what nobody asked; a plain level leaves them at `warn`.
+/// ONNX Runtime and the HTTP/2 stack speak about what nobody asked; a plain level leaves them at `warn` or above, and `h2`
+/// silent: it writes a line for each connection that misbehaves, so that whoever connects could fill the disk.
 fn quieten(filter: EnvFilter, level: &str) -> EnvFilter {
     if level.contains('=') || level.contains(',') || matches!(level, "trace" | "debug") {
         return filter;
     }
-    ["ort=warn", "h2=warn", "hyper=warn", "tonic=warn", "tower=warn"]
+    let others = if level == "error" { "error" } else { "warn" };
+    ["ort", "hyper", "tonic", "tower"]
+        .map(|target| format!("{target}={others}"))
         .into_iter()
+        .chain(["h2=off".to_owned()])
         .filter_map(|directive| directive.parse().ok())
         .fold(filter, EnvFilter::add_directive)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_are_not_heard_at_a_plain_level_and_nothing_is_louder_than_asked_for() {
+        let filter = |level: &str| quieten(EnvFilter::from_str(level).unwrap(), level).to_string();
+        let info = filter("info");
+        assert!(info.contains("h2=off") && info.contains("tonic=warn"), "{info}");
+        let error = filter("error");
+        assert!(error.contains("h2=off") && !error.contains("warn"), "{error}");
+        assert!(!filter("debug").contains("h2"));
+        assert!(filter("info,h2=warn").contains("h2=warn"));
+    }
 }

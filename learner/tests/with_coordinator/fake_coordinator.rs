@@ -19,6 +19,7 @@ use tengen_proto::v1::{
 };
 use tengen_records::{Kind, Record, encode, testing};
 use tengen_service::run_config::RunConfig;
+use tengen_service::testing::now_us;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -77,6 +78,10 @@ pub(crate) struct State {
     pub(crate) publishing: Publishing,
     /// Publications that were begun.
     pub(crate) publications_tried: u32,
+    /// When each publication was begun, microseconds since the Unix epoch, with the step of its network.
+    pub(crate) published_at: Vec<(u64, u64)>,
+    /// When each report came, with the step it told.
+    pub(crate) reported_at: Vec<(u64, u64)>,
     /// How often generation 0 was read.
     pub(crate) downloads: u32,
 }
@@ -265,6 +270,8 @@ impl LearnerService for Coordinator {
         self.check_fence(request.fence)?;
         let mut state = self.state();
         state.status = request.status.unwrap();
+        let step = state.status.step;
+        state.reported_at.push((now_us(), step));
         let newest = state
             .published
             .iter()
@@ -350,6 +357,8 @@ impl ModelService for Coordinator {
         let publishing = {
             let mut state = self.state();
             state.publications_tried += 1;
+            let step = header.model.as_ref().map_or(0, |model| model.step);
+            state.published_at.push((now_us(), step));
             state.publishing
         };
         self.note();

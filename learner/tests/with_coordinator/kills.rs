@@ -2,6 +2,7 @@
 //! uninterrupted learner trains, bit for bit.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -9,13 +10,23 @@ use std::time::Duration;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use safetensors::SafeTensors;
+use tengen_faults::{Proof, scaled};
 use tengen_learner::checkpoint::CheckpointFolder;
 use tokio::process::{Child, Command};
 
 use crate::fake_coordinator::{Coordinator, RUN_TOML};
 
-fn start(url: &str, data: &Path) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_tengen-learner"))
+/// The process.
+pub(crate) fn start(url: &str, data: &Path) -> Child {
+    start_under(&[], url, data)
+}
+
+/// The same under another program, for example a recorder.
+pub(crate) fn start_under(wrapper: &[OsString], url: &str, data: &Path) -> Child {
+    let mut words = wrapper.to_vec();
+    words.push(env!("CARGO_BIN_EXE_tengen-learner").into());
+    Command::new(&words[0])
+        .args(&words[1..])
         .args([
             "--coordinator",
             url,
@@ -77,13 +88,13 @@ fn newest(data: &Path) -> Option<(u64, BTreeMap<String, Vec<u8>>)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_learner_killed_again_and_again_trains_what_an_uninterrupted_one_does() {
+    let proof = Proof::begin("learner-killed");
     let uninterrupted = tempfile::tempdir().unwrap();
     let peaceful = coordinator();
     let serving = peaceful.serve().await;
     finish(&peaceful, start(&serving.url(), uninterrupted.path())).await;
 
-    let long = std::env::var_os("FAULTS").is_some_and(|value| value == "long");
-    let kills = if long { 100 } else { 10 };
+    let kills = scaled(10, 100);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(31);
     let data = tempfile::tempdir().unwrap();
     let coordinator = coordinator();
@@ -104,7 +115,6 @@ async fn a_learner_killed_again_and_again_trains_what_an_uninterrupted_one_does(
         stopped_at.push(newest(data.path()).map_or(0, |(step, _)| step));
     }
     finish(&coordinator, start(&serving.url(), data.path())).await;
-    println!("killed at the steps {stopped_at:?} of {}", steps(&coordinator));
     assert!(stopped_at.iter().any(|&step| step > 0), "no kill came late enough");
 
     let (expected, found) = (newest(uninterrupted.path()).unwrap(), newest(data.path()).unwrap());
@@ -116,4 +126,7 @@ async fn a_learner_killed_again_and_again_trains_what_an_uninterrupted_one_does(
     for (name, bytes) in &expected.1 {
         assert!(found.1[name] == *bytes, "{name} differs");
     }
+    let within = stopped_at.iter().filter(|&&step| step > 0).count();
+    let proof = proof.count("kills", kills).count("kills_while_training", within);
+    proof.count("steps", steps(&coordinator) as usize).proved();
 }

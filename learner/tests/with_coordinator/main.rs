@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test file: a failed unwrap is a failed test")]
 
+mod disk;
 mod fake_coordinator;
 mod kills;
+mod power_cut;
 
 use std::path::Path;
 

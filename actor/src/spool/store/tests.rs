@@ -31,7 +31,7 @@ fn game(index: u32, len: usize) -> Vec<u8> {
 fn filled(data: &Path, games: std::ops::Range<u32>) -> Store {
     let mut store = Store::open(data, 1 << 20).unwrap();
     for index in games {
-        store.append(&game(index, 100)).unwrap();
+        store.append(&game(index, 100));
     }
     store.sync().unwrap();
     store
@@ -91,6 +91,7 @@ fn damage_costs_its_game_and_is_set_aside_with_a_reason() {
     file.write_all_at(b"?", at + 3).unwrap();
     // Noticed when it is read back, and at the next start.
     assert_eq!(drain(&mut store), [0, 2]);
+    store.sync().unwrap();
     assert_eq!(store.games(), 2);
     drop(store);
     let mut store = Store::open(data.path(), 1 << 20).unwrap();
@@ -107,7 +108,7 @@ fn a_segment_goes_when_all_its_games_have_verdicts() {
     let mut store = Store::open(data.path(), 16_000).unwrap();
     let segments: Vec<u64> = (0..30)
         .map(|index| {
-            store.append(&game(index, 200)).unwrap();
+            store.append(&game(index, 200));
             store.sync().unwrap();
             store.read().unwrap().unwrap().segment
         })
@@ -135,7 +136,7 @@ fn room_runs_out_for_self_play_before_it_runs_out_for_matches() {
     let mut rooms = vec![store.room()];
     let mut segments = Vec::new();
     for index in 0.. {
-        store.append(&game(index, 500)).unwrap();
+        store.append(&game(index, 500));
         store.sync().unwrap();
         segments.push(store.read().unwrap().unwrap().segment);
         if rooms.last() != Some(&store.room()) {
@@ -167,7 +168,7 @@ fn games_of_another_run_are_refused_with_the_way_out_and_an_empty_spool_serves_a
         store.settle(segment).unwrap();
     }
     store.claim(&run("a", 1)).unwrap();
-    store.append(&game(2, 10)).unwrap();
+    store.append(&game(2, 10));
     store.sync().unwrap();
     store.claim(&run("a", 1)).unwrap();
     // A run that was begun again has forgotten its leases.
@@ -230,7 +231,7 @@ impl History {
     fn play(&mut self, op: Op) {
         match op {
             Op::Append(len) => {
-                self.store.append(&game(self.appended, len)).unwrap();
+                self.store.append(&game(self.appended, len));
                 self.waiting.push(self.appended);
                 self.appended += 1;
             }

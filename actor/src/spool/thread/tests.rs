@@ -6,6 +6,8 @@ use prost::Message;
 use tengen_proto::v1::GameRecord;
 use tengen_records::LeaseId;
 
+use tengen_service::testing::small_disk::{fill, give_room, small_disk};
+
 use super::*;
 
 fn id(index: u32) -> RecordId {
@@ -61,7 +63,7 @@ impl Rig {
 
     async fn close(self) {
         drop(self.events);
-        self.spool.close().await;
+        self.spool.close().await.unwrap();
     }
 }
 
@@ -180,4 +182,87 @@ async fn the_send_window_is_bounded_and_moves_on() {
     let (_, next) = rig.until(unsent).await;
     assert_eq!(next as usize, WINDOW_GAMES_MAX);
     rig.close().await;
+}
+
+/// Events up to the first level that says so.
+async fn until_room(rig: &mut Rig, room: Room) {
+    rig.until(|event| matches!(event, SpoolEvent::Level(level) if level.room == room).then_some(()))
+        .await;
+}
+
+#[tokio::test]
+async fn a_full_disk_keeps_games_waiting_untold_until_there_is_room() {
+    let name = "spool::thread::tests::a_full_disk_keeps_games_waiting_untold_until_there_is_room";
+    let Some(disk) = small_disk(2, name) else { return };
+    let mut rig = Rig::start(&disk, 1 << 30);
+    rig.games.send(finished(0, 1_000)).unwrap();
+    let (first, _) = rig.until(unsent).await;
+    let ballast = fill(&disk, 0);
+    rig.games.send(finished(1, 50_000)).unwrap();
+    until_room(&mut rig, Room::DiskFull).await;
+    // What is full takes nothing more: this one waits in the channel.
+    rig.games.send(finished(2, 1_000)).unwrap();
+    give_room(&ballast, 200 << 10);
+    let mut kept = Vec::new();
+    while kept.len() < 2 {
+        match rig.events.recv().await.unwrap() {
+            SpoolEvent::Kept(ids) => kept.extend(ids),
+            SpoolEvent::Level(_) | SpoolEvent::Unsent(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(kept, [id(1), id(2)]);
+    // The segment of before is written to no more, and goes with its own last verdict.
+    rig.spool.settle(first);
+    rig.until(|event| matches!(event, SpoolEvent::Level(level) if level.games == 2).then_some(()))
+        .await;
+    rig.close().await;
+    assert_eq!(Store::open(&disk, 1 << 30).unwrap().games(), 2);
+    assert_eq!(std::fs::read_dir(disk.join("spool")).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn a_refusal_that_finds_no_room_keeps_its_game_in_the_spool_until_it_does() {
+    let name = "spool::thread::tests::a_refusal_that_finds_no_room_keeps_its_game_in_the_spool_until_it_does";
+    let Some(disk) = small_disk(2, name) else { return };
+    let mut rig = Rig::start(&disk, 1 << 30);
+    rig.games.send(finished(0, 50_000)).unwrap();
+    let game = rig
+        .until(|event| match event {
+            SpoolEvent::Unsent(game) => Some((game.ticket, game.game.clone())),
+            _ => None,
+        })
+        .await;
+    let ballast = fill(&disk, 8 << 10);
+    rig.spool.set_aside(game.0, game.1.clone(), "refused".to_owned());
+    until_room(&mut rig, Room::DiskFull).await;
+    std::fs::remove_file(ballast).unwrap();
+    rig.until(|event| matches!(event, SpoolEvent::Level(level) if level.games == 0).then_some(()))
+        .await;
+    rig.close().await;
+    let kept = disk.join(format!("rejected/{}.record", id(0)));
+    assert_eq!(std::fs::read(kept).unwrap(), game.1);
+}
+
+#[tokio::test]
+async fn games_that_a_full_disk_never_took_are_given_up_aloud_at_the_end() {
+    let name = "spool::thread::tests::games_that_a_full_disk_never_took_are_given_up_aloud_at_the_end";
+    let Some(disk) = small_disk(2, name) else { return };
+    let mut rig = Rig::start(&disk, 1 << 30);
+    rig.games.send(finished(0, 1_000)).unwrap();
+    rig.until(unsent).await;
+    let _ballast = fill(&disk, 0);
+    rig.games.send(finished(1, 50_000)).unwrap();
+    until_room(&mut rig, Room::DiskFull).await;
+    // The actor is asked to stop: what is in flight is taken, though nothing can be promised about it.
+    rig.spool.take_all();
+    rig.games.send(finished(2, 1_000)).unwrap();
+    let Rig { spool, games, events } = rig;
+    drop((games, events));
+    let text = spool.close().await.unwrap_err().to_string();
+    assert!(
+        text.starts_with("the last 2 games did not fit into") && text.contains("No space left"),
+        "{text}"
+    );
+    assert_eq!(Store::open(&disk, 1 << 30).unwrap().games(), 1);
 }

@@ -4,8 +4,11 @@
 
 use super::{Control, GateState};
 use crate::event::Effect;
-use crate::ids::{ActorId, LeaseId};
+use crate::gate::Gate;
+use crate::ids::{ActorId, LeaseId, ModelId};
 use crate::lease::{Lease, Work};
+use crate::rating::{PlayerId, RatingMatch};
+use crate::rules::ACTORS_WITH_SHARES;
 
 /// How long an actor waits that holds too many leases, milliseconds.
 const FULL_RETRY_MS: u32 = 1_000;
@@ -18,6 +21,7 @@ pub(super) struct Ask {
     pub(super) lease: LeaseId,
     pub(super) games_per_minute: f32,
     pub(super) self_play_max: u32,
+    pub(super) rating_players: Vec<PlayerId>,
 }
 
 impl Control {
@@ -31,15 +35,24 @@ impl Control {
         }
         let games = self.rules.leases.games(ask.games_per_minute);
         let self_play = games.min(ask.self_play_max.saturating_sub(self.leases.self_play_games_out()));
-        let pairs = self.pairs_for_lease(games, self_play);
-        let work = match &mut self.gate {
-            GateState::Open { gate, match_games, .. } if !pairs.is_empty() => {
-                gate.assign(&pairs, id);
+        let pairs = self.pairs_for_lease(actor, games, self_play);
+        if pairs.is_none()
+            && let Some(rating) = self
+                .ratings
+                .hand_out(&self.rules.ratings, &ask.rating_players, games, &self.leases)
+        {
+            let RatingMatch { pair, openings } = rating;
+            let games = openings.len() as u32 * 2;
+            return self.issue(actor, id, Work::Rating { pair, openings }, games, now_ms);
+        }
+        let work = match (&mut self.gate, pairs) {
+            (GateState::Open { gate, match_games, .. }, Some((opponent, pairs))) => {
+                gate.assign(&pairs, id, actor);
                 *match_games += pairs.len() as u64 * 2;
                 Work::Match {
                     gate: gate.id(),
                     candidate: gate.candidate().model,
-                    champion: gate.champion(),
+                    opponent,
                     pairs,
                 }
             }
@@ -49,8 +62,8 @@ impl Control {
                     retry_after_ms: BEHIND_RETRY_MS,
                 };
             }
-            other => {
-                if let GateState::Open { self_play_games, .. } = other {
+            (gate, _) => {
+                if let GateState::Open { self_play_games, .. } = gate {
                     *self_play_games += u64::from(self_play);
                 }
                 let simulations = self.rules.schedule.row(self.iteration).simulations;
@@ -63,7 +76,13 @@ impl Control {
         let games = match &work {
             Work::SelfPlay { .. } => self_play,
             Work::Match { pairs, .. } => pairs.len() as u32 * 2,
+            Work::Rating { openings, .. } => openings.len() as u32 * 2,
         };
+        self.ratings.note_other(games);
+        self.issue(actor, id, work, games, now_ms)
+    }
+
+    fn issue(&mut self, actor: ActorId, id: LeaseId, work: Work, games: u32, now_ms: u64) -> Effect {
         let lease = Lease {
             id,
             actor,
@@ -76,9 +95,9 @@ impl Control {
         Effect::LeaseIssued(lease)
     }
 
-    /// The pairs a lease of about `games` games would take now; none when the match has had its share and `self_play`
-    /// games are wanted.
-    fn pairs_for_lease(&self, games: u32, self_play: u32) -> Vec<u32> {
+    /// The pairs that a lease of about `games` games would take now, and against whom; none when the match has had its
+    /// share and `self_play` games are wanted, or when the actor has had its own.
+    fn pairs_for_lease(&self, actor: ActorId, games: u32, self_play: u32) -> Option<(ModelId, Vec<u32>)> {
         let GateState::Open {
             gate,
             match_games,
@@ -86,15 +105,27 @@ impl Control {
             ..
         } = &self.gate
         else {
-            return Vec::new();
+            return None;
         };
         let share = self.rules.gate_share;
         if self_play > 0 && *match_games as f64 * (1.0 - share) > *self_play_games as f64 * share {
-            return Vec::new();
+            return None;
         }
+        let (opponent, mut pairs) = gate.free()?;
+        let actors = self.leases.actors();
         // Spread over the actors at hand, so that the match does not wait for one of them.
-        let free = gate.unassigned().count();
-        let fair = free.div_ceil(self.leases.actors() as usize);
-        gate.unassigned().take(fair.min((games as usize / 2).max(1))).collect()
+        let fair = gate.unassigned().count().div_ceil(actors as usize);
+        let room = self.room(gate, actor) as usize;
+        pairs.truncate(fair.min((games as usize / 2).max(1)).min(room));
+        (!pairs.is_empty()).then_some((opponent, pairs))
+    }
+
+    /// Most further pairs of the gate that the actor may take.
+    pub(super) fn room(&self, gate: &Gate, actor: ActorId) -> u32 {
+        if self.leases.actors() >= ACTORS_WITH_SHARES {
+            gate.room(actor, self.rules.actor_share)
+        } else {
+            u32::MAX
+        }
     }
 }

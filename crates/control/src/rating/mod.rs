@@ -10,11 +10,14 @@
 //! A player whom no chain of games joins to the fixed one has no rating, and is said to have none. **Nobody is named
 //! here**: players are opaque ids.
 
+mod desk;
 mod fit;
 mod flow;
 mod plan;
 mod results;
 
+pub(crate) use desk::{Desk, RatingMatch};
+pub use desk::{RATING_SHARE_MAX, RatingRules, RatingState};
 pub use fit::{Fit, Rating};
 pub use plan::{Plan, most_telling};
 pub use results::{Counts, Pair, Results};
@@ -25,6 +28,11 @@ pub struct PlayerId(pub u32);
 
 /// Draws that every pairing with games is given beside them: the prior of DESIGN 8.
 pub const VIRTUAL_DRAWS: f64 = 1.0;
+
+/// The score to expect of a player rated `lead` points above the other one, in [0, 1].
+pub fn expected_score(lead: f64) -> f64 {
+    fit::chance(lead / ELO_PER_NAT)
+}
 
 /// Elo points of one unit of natural log odds.
 pub const ELO_PER_NAT: f64 = 400.0 / std::f64::consts::LN_10;

@@ -1,6 +1,6 @@
 //! Which game would tell most: the one that makes all ratings together surest.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::fit::{Field, Tie, ties, variance};
 use super::results::{Counts, Pair, Results};
@@ -19,46 +19,104 @@ pub struct Plan<'a> {
     pub anchor: PlayerId,
 }
 
+/// Gains that differ by less, relatively, are the same: what rounding leaves must not choose.
+const SAME_GAIN: f64 = 1e-9;
+
 /// The pairing whose next game reduces the sum of the participants' variances most, of those that `may_play`; the first in
-/// order when several do. `None` when nobody may play.
+/// order when several do. While games do not join some participant to the fixed player, only pairings that do come into
+/// question. `None` when nobody may play.
 ///
 /// A-optimal design (Chaloner and Verdinelli 1995): with the covariance `C` of the ratings, a game of `a` and `b` that
 /// holds the information `w` takes `w * |C (e_a - e_b)|^2 / (1 + w * (e_a - e_b)' C (e_a - e_b))` off the trace of `C`
 /// (Sherman and Morrison 1950). For this choice alone every participant is given [`VIRTUAL_DRAWS`] draw against the fixed
 /// player, so that one without games counts as very uncertain and near 0 instead of not at all.
 pub fn most_telling(plan: &Plan, may_play: impl Fn(Pair) -> bool) -> Option<Pair> {
-    let field = field(plan);
-    let strengths = field.strengths();
-    let information = field.information(&strengths);
-    let columns: Vec<Option<Vec<f64>>> = plan
-        .players
-        .iter()
-        .map(|&player| field.node(player).map(|node| information.inverse_column(node)))
-        .collect();
-    // Participants alone count: the covariance of the others is left out of the norm.
-    let nodes: Vec<Option<usize>> = plan.players.iter().map(|&player| field.node(player)).collect();
-    let covariance = |a: usize, k: usize| match (&columns[a], nodes[k]) {
-        (Some(column), Some(node)) => column[node],
-        _ => 0.0,
-    };
+    let mut choices: Vec<Choice> = choices(plan.players).filter(|choice| may_play(choice.pair)).collect();
+    if choices.is_empty() {
+        return None;
+    }
+    let joined = joined(plan);
+    let joins = |choice: &Choice| joined.contains(&choice.pair.low()) != joined.contains(&choice.pair.high());
+    if choices.iter().any(joins) {
+        choices.retain(joins);
+    }
+    let gains = Gains::new(plan);
     let mut best: Option<(f64, Pair)> = None;
-    for a in 0..plan.players.len() {
-        for b in a + 1..plan.players.len() {
-            let Some(pair) = Pair::new(plan.players[a], plan.players[b]).filter(|&pair| may_play(pair)) else {
-                continue;
-            };
-            let strength = |n: usize| nodes[n].map_or(0.0, |node| strengths[node]);
-            let held = variance(strength(a) - strength(b));
-            let spread = |k: usize| covariance(a, k) - covariance(b, k);
-            let squares: f64 = (0..plan.players.len()).map(|k| spread(k).powi(2)).sum();
-            let gain = held * squares / (1.0 + held * (spread(a) - spread(b)));
-            let better = best.is_none_or(|(most, first)| gain > most || (gain == most && pair < first));
-            if better {
-                best = Some((gain, pair));
-            }
+    for Choice { places, pair } in choices {
+        let gain = gains.of(places);
+        let better = |(most, first): (f64, Pair)| {
+            gain > most * (1.0 + SAME_GAIN) || (gain >= most * (1.0 - SAME_GAIN) && pair < first)
+        };
+        if best.is_none_or(better) {
+            best = Some((gain, pair));
         }
     }
     best.map(|(_, pair)| pair)
+}
+
+/// A pairing that may play next.
+struct Choice {
+    /// Where its players stand among the participants.
+    places: (usize, usize),
+    pair: Pair,
+}
+
+fn choices(players: &[PlayerId]) -> impl Iterator<Item = Choice> + '_ {
+    let places = (0..players.len()).flat_map(|a| (a + 1..players.len()).map(move |b| (a, b)));
+    places.filter_map(|places| {
+        let pair = Pair::new(players[places.0], players[places.1])?;
+        Some(Choice { places, pair })
+    })
+}
+
+/// Whom games, played or under way, join to the anchor.
+fn joined(plan: &Plan) -> BTreeSet<PlayerId> {
+    let mut all = ties(plan.results);
+    let under_way = plan.under_way.keys();
+    all.extend(under_way.map(|pair| Tie::new(pair.low(), pair.high(), Counts::default())));
+    let mut joined: BTreeSet<PlayerId> = Field::new(all, plan.anchor).nodes.into_keys().collect();
+    joined.insert(plan.anchor);
+    joined
+}
+
+/// What is known of the participants when the next game is chosen, by their place among them.
+struct Gains {
+    strengths: Vec<f64>,
+    covariance: Vec<Vec<f64>>,
+}
+
+impl Gains {
+    fn new(plan: &Plan) -> Gains {
+        let field = field(plan);
+        let strengths = field.strengths();
+        let information = field.information(&strengths);
+        let nodes: Vec<Option<usize>> = plan.players.iter().map(|&player| field.node(player)).collect();
+        // The anchor has no node: its rating is known. Players who do not take part are left out.
+        let row = |node: &Option<usize>| {
+            let column = node.map(|node| information.inverse_column(node));
+            let entry = |other: &Option<usize>| column.as_ref().zip(*other).map_or(0.0, |(column, at)| column[at]);
+            nodes.iter().map(entry).collect::<Vec<f64>>()
+        };
+        Gains {
+            strengths: nodes
+                .iter()
+                .map(|node| node.map_or(0.0, |node| strengths[node]))
+                .collect(),
+            covariance: nodes.iter().map(row).collect(),
+        }
+    }
+
+    /// What a game between these two takes off the sum of the variances.
+    fn of(&self, (a, b): (usize, usize)) -> f64 {
+        let held = variance(self.strengths[a] - self.strengths[b]);
+        let spread: Vec<f64> = self.covariance[a]
+            .iter()
+            .zip(&self.covariance[b])
+            .map(|(of_a, of_b)| of_a - of_b)
+            .collect();
+        let squares: f64 = spread.iter().map(|part| part * part).sum();
+        held * squares / (1.0 + held * (spread[a] - spread[b]))
+    }
 }
 
 /// The games so far, those under way as if they would end as expected, and a virtual draw of each participant with the
@@ -124,6 +182,16 @@ mod tests {
         even(&mut results, 0, 1, 100);
         assert_eq!(choose(&results, &[], 3), Some((0, 2)));
         assert_eq!(choose(&results, &[(0, 2, 10)], 4), Some((0, 3)));
+    }
+
+    #[test]
+    fn who_has_no_rating_yet_is_joined_to_those_who_have() {
+        // Two newcomers would tell more about each other than each about the rest, and neither would have a rating.
+        assert_eq!(choose(&Results::default(), &[], 3), Some((0, 1)));
+        let mut results = Results::default();
+        even(&mut results, 1, 2, 50);
+        assert_eq!(choose(&results, &[], 3), Some((0, 1)));
+        assert_eq!(choose(&results, &[(0, 1, 4)], 3), Some((0, 2)));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What was played: games by pairing.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 use super::PlayerId;
 use crate::log::GameScore;
@@ -41,6 +42,14 @@ pub struct Counts {
     pub draws: u64,
     /// Games lost.
     pub losses: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, more: Counts) {
+        self.wins += more.wins;
+        self.draws += more.draws;
+        self.losses += more.losses;
+    }
 }
 
 impl Counts {
@@ -89,10 +98,7 @@ impl Results {
             return;
         };
         let counts = if pair.low == first { counts } else { counts.reversed() };
-        let sum = self.pairings.entry(pair).or_default();
-        sum.wins += counts.wins;
-        sum.draws += counts.draws;
-        sum.losses += counts.losses;
+        *self.pairings.entry(pair).or_default() += counts;
     }
 
     /// Every pairing that has games.
@@ -104,14 +110,11 @@ impl Results {
     pub fn of(&self, player: PlayerId) -> Counts {
         let mut sum = Counts::default();
         for (pair, counts) in self.pairings() {
-            let seen = match player {
-                id if id == pair.low => counts,
-                id if id == pair.high => counts.reversed(),
-                _ => continue,
-            };
-            sum.wins += seen.wins;
-            sum.draws += seen.draws;
-            sum.losses += seen.losses;
+            match player {
+                id if id == pair.low => sum += counts,
+                id if id == pair.high => sum += counts.reversed(),
+                _ => {}
+            }
         }
         sum
     }

@@ -100,6 +100,14 @@ impl<G: Game> Checker<'_, G> {
                 .iter()
                 .all(|action| image.is_legal(Action(symmetry.actions[action.index()])));
         self.require(legal_same, "legal actions commute with symmetry", name)?;
+        image.playable(&mut scratch.image_legal);
+        state.playable(&mut scratch.playable);
+        let playable_same = scratch.image_legal.len() == scratch.playable.len()
+            && scratch.playable.iter().all(|action| {
+                let moved = Action(symmetry.actions[action.index()]);
+                scratch.image_legal.binary_search(&moved).is_ok()
+            });
+        self.require(playable_same, "playable actions commute with symmetry", name)?;
         if let Some(inverse) = self
             .spec
             .symmetries

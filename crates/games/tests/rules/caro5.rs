@@ -4,9 +4,10 @@ use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Deserialize;
-use tengen_games::caro5::{Caro5, fill_threat_planes};
+use tengen_games::caro5::{Caro5, line_rule as rule};
 use tengen_games::conformance::{self, Options};
-use tengen_games::line::{Board, Colour, DIRECTIONS, EdgePolicy, End, Ends, LineRule, Overline};
+use tengen_games::line::{Board, Colour, DIRECTIONS, EdgePolicy, End, LineRule};
+use tengen_games::threats::fill_threat_planes;
 use tengen_games::{ActionBlock, Game, Reason, Roles, Seat, State};
 
 use crate::{game, legal, play, vectors};
@@ -165,14 +166,6 @@ fn board_of(pattern: &str, col: usize, more_black: &[(usize, usize)]) -> Board {
     board
 }
 
-fn rule(edge: EdgePolicy) -> LineRule {
-    LineRule {
-        length: 5,
-        overline: Overline::Nothing,
-        ends: Ends::OneOpen(edge),
-    }
-}
-
 /// Checks the threats of black and its traps, under both edge policies, with black to move.
 #[track_caller]
 fn check_threats(board: &Board, threats: &[(usize, usize)], traps: &[(usize, usize)]) {
@@ -298,7 +291,7 @@ fn a_rescan_of_the_whole_board_finds_a_line_iff_the_last_stone_won() {
                     .apply(legal[(rng.next_u64() % legal.len() as u64) as usize])
                     .expect("a legal action");
                 let won = state.outcome().is_some_and(|outcome| outcome.reason == Reason::Line);
-                let rule = rule(game.rules().edge);
+                let rule = game.rules().lines[0];
                 assert_eq!(has_winning_line(state.board(), rule), won, "{text}\n{}", state.draw());
             }
         }
@@ -310,6 +303,7 @@ fn results(game: &Caro5, games: u32) -> [u32; 3] {
         games,
         deep_checks: 500,
         seed: 5,
+        ..Options::default()
     };
     conformance::check(game, &options)
         .map(|summary| summary.results)

@@ -1,9 +1,9 @@
 //! Fingerprints: golden, and sensitive to what they guard.
 
-use tengen_games::line::{Colour, EdgePolicy, Ends, LineRule, Overline};
-use tengen_games::mnk::MnkRules;
-use tengen_games::stones::{StoneGame, StoneRules, StoneState};
-use tengen_games::{AnyGame, Fingerprint, Game, OpeningRule, Plane, feature_fingerprint, registry, rules_fingerprint};
+use tengen_games::line::{EdgePolicy, Ends, LineRule, Overline};
+use tengen_games::stone_planes::{StoneStack, Threats};
+use tengen_games::stones::{Fouls, StoneGame, StoneRules};
+use tengen_games::{AnyGame, Fingerprint, Game, OpeningRule, feature_fingerprint, mnk, registry, rules_fingerprint};
 
 use crate::game;
 
@@ -26,24 +26,13 @@ fn fingerprints_are_golden() {
     );
 }
 
-/// A line rule behind the name and planes of another.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Altered(LineRule);
-
-impl StoneRules for Altered {
-    fn line_rule(&self, _colour: Colour) -> LineRule {
-        self.0
-    }
-
-    fn plane_list(&self, _opening: OpeningRule) -> Vec<Plane> {
-        vec![Plane::binary("stones")]
-    }
-
-    fn fill_planes(&self, _state: &StoneState<Altered>, _out: &mut [u8]) {}
-}
-
-fn altered(id: &str, rule: LineRule, side: usize, opening: OpeningRule) -> StoneGame<Altered> {
-    StoneGame::new(id.to_owned(), Altered(rule), side, side, opening)
+/// The game `id` with another line rule than its own.
+fn altered(id: &str, rule: LineRule, side: usize, opening: OpeningRule) -> StoneGame {
+    let rules = StoneRules {
+        lines: [rule; 2],
+        ..mnk::rules(5)
+    };
+    StoneGame::new(id.to_owned(), rules, side, side, opening)
 }
 
 #[test]
@@ -68,36 +57,49 @@ fn a_change_of_the_win_test_alone_changes_the_rules_fingerprint() {
 }
 
 #[test]
+fn fouls_change_the_rules_fingerprint() {
+    let with = |fouls| {
+        let rules = StoneRules { fouls, ..mnk::rules(5) };
+        rules_fingerprint(&StoneGame::new("mnk".to_owned(), rules, 15, 15, OpeningRule::None))
+    };
+    assert_ne!(with(Fouls::None), with(Fouls::Renju));
+}
+
+#[test]
 fn a_change_of_planes_changes_only_the_feature_fingerprint() {
-    let game = game!(Mnk, "mnk?m=3&n=3&k=3");
-    let other = altered(&game.spec().id, LineRule::at_least(3), 3, OpeningRule::None);
-    assert_eq!(rules_fingerprint(&game), rules_fingerprint(&other));
-    assert_ne!(feature_fingerprint(&game), feature_fingerprint(&other));
+    for (text, other) in [
+        ("caro5?size=7", "caro5?size=7&threat_planes=false"),
+        ("caro5?size=7", "caro5?size=7&history=2"),
+        ("caro5?size=7&history=4", "caro5?size=7&history=6"),
+        ("renju", "renju?history=8&threat_planes=false"),
+    ] {
+        let [game, other] = [text, other].map(|text| AnyGame::parse(text).expect("a registered game"));
+        assert_eq!(game.rules_fingerprint(), other.rules_fingerprint(), "{text}");
+        assert_ne!(game.feature_fingerprint(), other.feature_fingerprint(), "{text}");
+    }
 }
 
 #[test]
 fn a_change_of_what_planes_show_changes_the_feature_fingerprint() {
-    let game = game!(Mnk, "mnk?m=3&n=3&k=3");
-    let blank = StoneGame::new(game.spec().id.clone(), Blank, 3, 3, OpeningRule::None);
-    assert_eq!(game.spec().planes, blank.spec().planes);
-    assert_eq!(rules_fingerprint(&game), rules_fingerprint(&blank));
-    assert_ne!(feature_fingerprint(&game), feature_fingerprint(&blank));
-}
-
-/// Tic-tac-toe with the planes of `mnk` left empty.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Blank;
-
-impl StoneRules for Blank {
-    fn line_rule(&self, _colour: Colour) -> LineRule {
-        LineRule::at_least(3)
-    }
-
-    fn plane_list(&self, opening: OpeningRule) -> Vec<Plane> {
-        MnkRules { k: 3 }.plane_list(opening)
-    }
-
-    fn fill_planes(&self, _state: &StoneState<Blank>, _out: &mut [u8]) {}
+    let stack = |stack| {
+        let mut rules = mnk::rules(3);
+        rules.planes.stack = stack;
+        rules.planes.threats = Threats::Shown;
+        feature_fingerprint(&StoneGame::new("mnk".to_owned(), rules, 3, 3, OpeningRule::None))
+    };
+    assert_ne!(stack(StoneStack::Sides), stack(StoneStack::History { depth: 2 }));
+    // The same planes by name, but traps and threats of another line rule.
+    let traps = |rule| {
+        let mut rules = StoneRules {
+            lines: [rule; 2],
+            ..mnk::rules(3)
+        };
+        rules.planes.threats = Threats::Shown;
+        StoneGame::new("mnk".to_owned(), rules, 9, 9, OpeningRule::None)
+    };
+    let (free, exact) = (traps(LineRule::at_least(5)), traps(LineRule::exactly(5)));
+    assert_eq!(free.spec().planes, exact.spec().planes);
+    assert_ne!(feature_fingerprint(&free), feature_fingerprint(&exact));
 }
 
 #[test]

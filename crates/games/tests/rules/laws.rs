@@ -129,6 +129,7 @@ impl State for FaultyState {
 fn check(fault: Fault, law: &str) {
     let options = Options {
         games: 200,
+        plies_max: u64::MAX,
         deep_checks: 1_000,
         seed: 3,
     };
@@ -158,6 +159,7 @@ fn every_fault_is_caught_by_its_law() {
 fn a_faultless_game_passes_and_is_counted() {
     let options = Options {
         games: 200,
+        plies_max: u64::MAX,
         deep_checks: 1_000,
         seed: 3,
     };

@@ -1,12 +1,21 @@
 //! The games against the facts of the rules: vectors, counts, exact values and golden fingerprints.
 
+mod amazons;
+mod ataxx;
+mod black_hole;
 mod caro5;
 mod counts;
 mod drawing;
 mod fingerprints;
+mod five;
+mod go;
+mod hex;
 mod laws;
+mod notation;
 mod openings;
+mod page;
 mod parsing;
+mod renju;
 mod swap2_values;
 
 use tengen_games::{Action, Game, State};

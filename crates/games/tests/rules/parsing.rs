@@ -26,8 +26,16 @@ fn ids_leave_out_defaults_and_have_one_order() {
     check_id("caro5?edge=open&size=9", "caro5?size=9&edge=open");
     check_id("caro5-gomocup", "caro5?edge=open");
     check_id("caro5-gomocup?size=20", "caro5?size=20&edge=open");
+    check_id("caro5?opening=swap2&history=4", "caro5?history=4");
+    check_id("caro5?opening=none", "caro5?opening=none");
+    check_id("gomoku-standard?opening=none&threat_planes=true", "gomoku-standard");
+    check_id(
+        "renju?threat_planes=false&opening=swap2&history=16",
+        "renju?opening=swap2&history=16&threat_planes=false",
+    );
     check_id("mnk?k=3&n=3&m=3", "mnk?m=3&n=3&k=3");
     check_id("mnk?m=4&n=4&k=3&opening=swap2", "mnk?m=4&n=4&k=3&opening=swap2");
+    check_id("black-hole?history=0&rows=6", "black-hole?rows=6");
     check_id("tic-tac-toe", "tic-tac-toe");
     check_id("connect-four", "connect-four");
 }
@@ -36,7 +44,7 @@ fn ids_leave_out_defaults_and_have_one_order() {
 fn bad_texts_are_refused_with_the_reason() {
     check_refused(
         "caro6",
-        "unknown game `caro6`; known: tic-tac-toe, connect-four, mnk, caro5, caro5-gomocup",
+        "unknown game `caro6`; known: tic-tac-toe, connect-four, mnk, gomoku-freestyle,",
     );
     check_refused("", "unknown game ``");
     check_refused("caro5?", "malformed");
@@ -47,6 +55,14 @@ fn bad_texts_are_refused_with_the_reason() {
     check_refused("caro5?size=9&size=9", "given twice");
     check_refused("caro5?edge=half", "one of closed, open");
     check_refused("caro5?rows=9", "no parameter `rows`; known: size, edge");
+    check_refused(
+        "caro?edge=open",
+        "no parameter `edge`; known: size, opening, history, threat_planes",
+    );
+    check_refused("gomoku-freestyle?size=21", "a whole number from 5 to 20");
+    check_refused("gomoku-freestyle?history=3", "an even number");
+    check_refused("gomoku-freestyle?history=0", "a whole number from 2 to 16");
+    check_refused("renju?threat_planes=no", "one of true, false");
     check_refused("caro5-gomocup?edge=closed", "fixed by the preset");
     check_refused("tic-tac-toe?size=4", "no parameter `size`; known: none");
     check_refused("mnk?m=3&n=3&k=4", "no line of 4 fits on 3x3");

@@ -21,7 +21,7 @@ struct Solver {
 
 impl Solver {
     fn new(game: &Mnk) -> Solver {
-        let (side, k) = (game.spec().rows as i32, i32::from(game.rules().k));
+        let (side, k) = (game.spec().rows as i32, i32::from(game.rules().lines[0].length));
         let mut lines = Vec::new();
         for (row, col) in (0..side * side).map(|cell| (cell / side, cell % side)) {
             for (row_step, col_step) in [(0, 1), (1, 0), (1, 1), (1, -1)] {

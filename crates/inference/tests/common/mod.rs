@@ -46,7 +46,7 @@ pub(crate) fn columns(config: &Config) -> Shape {
 
 /// One shape for every way in which action blocks and boards can differ.
 pub(crate) fn shapes() -> Vec<Shape> {
-    use ActionBlock::{Cells, Columns, Global};
+    use ActionBlock::{Cells, Columns, Global, Triangle};
     let thirteen = [1.0, 1.0, 1.0, 1.0, 0.5, 1.0, 0.0625, 1.0, 1.0, 1.0, 1.0, 0.01, 1.0];
     let specs = [
         spec("cells", 3, 3, &[1.0; 2], &[Cells { planes: 1 }]),
@@ -65,9 +65,17 @@ pub(crate) fn shapes() -> Vec<Shape> {
             &[1.0, 0.25],
             &[Global { count: 2 }, Cells { planes: 3 }, Columns, Global { count: 1 }],
         ),
+        spec("triangle", 6, 6, &[1.0, 0.1], &[Triangle, Global { count: 1 }]),
         spec("one cell", 1, 1, &[1.0], &[Global { count: 3 }]),
     ];
-    let configs = [config(1, 4), config(2, 16), config(3, 8), config(2, 12), config(1, 1)];
+    let configs = [
+        config(1, 4),
+        config(2, 16),
+        config(3, 8),
+        config(2, 12),
+        config(2, 8),
+        config(1, 1),
+    ];
     specs
         .iter()
         .zip(&configs)

@@ -1,7 +1,7 @@
 //! The network's forward pass in plain loops, after the description in `tengen_network::architecture` and in nothing
 //! else shared with the ONNX writer.
 
-use tengen_games::ActionBlock;
+use tengen_games::{ActionBlock, triangle_cells};
 use tengen_network::{Shape, Weights};
 
 /// Feature maps of one position, `[channels, rows, cols]`.
@@ -138,6 +138,10 @@ pub(crate) fn forward(shape: &Shape, weights: &Weights, planes: &[u8]) -> (Vec<f
                         .sum::<f64>()
                 };
                 policy.extend((0..shape.cols).map(|col| column(col) / shape.rows as f64));
+            }
+            ActionBlock::Triangle => {
+                let map = conv(weights, &layer, &tower);
+                policy.extend(triangle_cells(shape.rows).map(|cell| map.data[cell]));
             }
             ActionBlock::Global { .. } => policy.extend(linear(weights, &layer, &tower.pool())),
         }

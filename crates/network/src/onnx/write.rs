@@ -3,7 +3,7 @@
 //! The same shape, weights and metadata always give the same bytes.
 
 use prost::Message;
-use tengen_games::ActionBlock;
+use tengen_games::{ActionBlock, triangle_cells};
 
 use super::graph::{Attribute, GraphBuilder};
 use super::proto::tensor_proto::DataType;
@@ -118,6 +118,16 @@ impl Writer<'_> {
                     // Over the single map and the rows: [N, 1, H, W] to [N, W].
                     let axes = [Attribute::Ints("axes", &[1, 2]), Attribute::Int("keepdims", 0)];
                     self.graph.node("ReduceMean", &format!("{name}.mean"), &[&map], &axes)
+                }
+                ActionBlock::Triangle => {
+                    let map = self.conv(&name, tower, 1);
+                    let flat = self.flatten(&name, &map);
+                    let cells: Vec<i64> = triangle_cells(self.shape.rows).map(|cell| cell as i64).collect();
+                    let values = [Attribute::Ints("value_ints", &cells)];
+                    let cells = self.graph.node("Constant", &format!("{name}.cells"), &[], &values);
+                    let axis = [Attribute::Int("axis", 1)];
+                    self.graph
+                        .node("Gather", &format!("{name}.triangle"), &[&flat, &cells], &axis)
                 }
                 ActionBlock::Global { .. } => {
                     let pooled = self.pool(&name, tower);

@@ -1,6 +1,7 @@
 //! A record's heading against its lease: everything that is known without replaying the game.
 
 use crate::expected::{Expected, MatchGame, Work};
+use crate::player::Player;
 use crate::record::{ModelIndex, Record};
 use crate::rejection::{ReasonCode, Rejection};
 use crate::seed::game_seed;
@@ -29,6 +30,17 @@ pub(super) fn check(record: &Record, expected: &Expected) -> Verdict {
         return Err(Rejection::new(
             ReasonCode::WrongModel,
             format!("models are [{stated}], the lease names [{wanted}]"),
+        ));
+    }
+    if record.players != expected.players {
+        let names = |players: &Option<[Player; 2]>| match players {
+            None => "nobody".to_owned(),
+            Some([first, second]) => format!("{first} and {second}"),
+        };
+        let (stated, wanted) = (names(&record.players), names(&expected.players));
+        return Err(Rejection::new(
+            ReasonCode::WrongPlayers,
+            format!("players are {stated}, the lease names {wanted}"),
         ));
     }
     equal(

@@ -134,6 +134,12 @@ impl<'a, G: Game> Replay<'a, G> {
             return refuse(ReasonCode::IllegalAction, format!("action {} is illegal", ply.action));
         }
         if let Some(block) = &ply.search {
+            if record.network(ply.model).is_none() {
+                return refuse(
+                    ReasonCode::UnwantedSearch,
+                    format!("player {} has no network and states a search of one", ply.model.0),
+                );
+            }
             let symmetries = self.game.spec().symmetries.len();
             search::check(block, &self.legal, symmetries).or_else(|(code, what)| refuse(code, what))?;
         }

@@ -29,6 +29,7 @@ fn heading(record: &Record, expected: &Expected) -> Option<String> {
         && record.rules_fingerprint == expected.rules_fingerprint
         && record.id.lease == expected.lease
         && record.models == expected.models
+        && record.players == expected.players
         && record.settings_revision == expected.settings_revision
         && record.kind == expected.work.kind()
         && record.seed == crate::game_seed(expected.lease_seed, record.id.index);
@@ -63,6 +64,9 @@ fn replay<G: Game>(game: &G, record: &Record) -> Option<String> {
         }
         if ply.seat != state.seat() || ply.model != record.seat_models[ply.seat.index()] {
             return Some(format!("ply {n} has another seat or model"));
+        }
+        if ply.search.is_some() && record.network(ply.model).is_none() {
+            return Some(format!("ply {n} has a search and no network"));
         }
         if let Some(action) = named_actions(ply).find(|&action| !state.is_legal(action)) {
             return Some(format!("ply {n} names illegal action {action}"));

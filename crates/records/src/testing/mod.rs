@@ -12,8 +12,10 @@ use tengen_games::{Action, AnyGame, Game, GameVisitor, State, random_opening, re
 
 use crate::expected::{Endings, Expected, MatchGame, Work};
 use crate::ids::{LeaseId, ModelId, RecordId, RunId};
+use crate::player::Player;
 use crate::record::{Kind, ModelIndex, NET_POLICY_TOP_MAX, PlyRecord, Precision, Record, SearchBlock};
 use crate::seed::game_seed;
+use crate::wire::networks_of;
 
 /// A test to run on every registered game.
 pub trait EveryGame {
@@ -64,10 +66,24 @@ pub fn expected<G: Game, R: Rng>(game: &G, kind: Kind, rng: &mut R) -> Expected 
         rules_fingerprint: rules_fingerprint(game),
         lease: LeaseId(rng.random()),
         models: (0..models).map(|_| ModelId(rng.random())).collect(),
+        players: None,
         settings_revision: rng.random_range(0..100),
         lease_seed: rng.random(),
         work,
         endings: Endings::default(),
+    }
+}
+
+/// The lease `expected` for rating games of these players instead of a match of its models.
+///
+/// # Panics
+/// When it is for self-play.
+pub fn rated(expected: Expected, players: [Player; 2]) -> Expected {
+    assert_eq!(expected.work.kind(), Kind::Match, "only matches are rated");
+    Expected {
+        models: networks_of(&players),
+        players: Some(players),
+        ..expected
     }
 }
 
@@ -107,13 +123,17 @@ pub fn random_record<G: Game, R: Rng>(game: &G, expected: &Expected, index: u32,
         state.apply(action).expect("openings are legal");
     }
     let symmetries = game.spec().symmetries.len() as u16;
-    let mut legal = Vec::new();
+    let mut playable = Vec::new();
     let mut plies = Vec::new();
     while state.outcome().is_none() {
-        state.legal(&mut legal);
-        let action = legal[rng.random_range(0..legal.len())];
-        let search = rng.random_bool(0.9).then(|| search_block(&legal, symmetries, rng));
+        state.playable(&mut playable);
+        let action = playable[rng.random_range(0..playable.len())];
         let seat = state.seat();
+        let network = match &expected.players {
+            None => true,
+            Some(players) => players[seat_models[seat.index()].index()].network().is_some(),
+        };
+        let search = (network && rng.random_bool(0.9)).then(|| search_block(&playable, symmetries, rng));
         plies.push(PlyRecord {
             seat,
             action,
@@ -132,6 +152,7 @@ pub fn random_record<G: Game, R: Rng>(game: &G, expected: &Expected, index: u32,
         rules_fingerprint: expected.rules_fingerprint,
         kind: expected.work.kind(),
         models: expected.models.clone(),
+        players: expected.players.clone(),
         seat_models,
         settings_revision: expected.settings_revision,
         seed: game_seed(expected.lease_seed, index),

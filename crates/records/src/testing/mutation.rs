@@ -269,7 +269,7 @@ fn heading_integer<R: Rng>(wire: &mut v1::GameRecord, change: impl Fn(&mut u32),
 fn count<R: Rng>(wire: &mut v1::GameRecord, rng: &mut R) {
     let plies = wire.plies.len();
     let (one, other) = (rng.random_range(0..plies.max(1)), rng.random_range(0..plies.max(1)));
-    match rng.random_range(0..14) {
+    match rng.random_range(0..15) {
         0 => drop(wire.plies.drain(one..)),
         1 if plies > 0 => drop(wire.plies.remove(one)),
         2 if plies > 0 => wire.plies.insert(other, wire.plies[one].clone()),
@@ -281,6 +281,16 @@ fn count<R: Rng>(wire: &mut v1::GameRecord, rng: &mut R) {
         8 => wire.run_id = "x".repeat(rng.random_range(0..300)),
         9 => wire.rules_fingerprint.truncate(rng.random_range(0..32)),
         10 => wire.result = None,
+        11 => {
+            let player = |kind| v1::Player {
+                kind,
+                model: rng.random_range(0..3),
+                simulations: rng.random_range(0..5),
+                name: "x".repeat(rng.random_range(0..60)),
+            };
+            wire.players = (0..4).map(player).collect();
+            wire.players.truncate(rng.random_range(0..5));
+        }
         _ => {
             let Some(search) = some_search(wire, rng) else { return };
             let target = &mut search.policy_target;

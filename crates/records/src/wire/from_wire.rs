@@ -3,7 +3,7 @@
 use tengen_games::{Action, Fingerprint, Outcome, Reason, Roles, Seat};
 use tengen_proto::v1;
 
-use super::SCHEMA_VERSION;
+use super::{SCHEMA_VERSION, players_from_wire};
 use crate::ids::{LeaseId, ModelId, RecordId, RunId};
 use crate::record::{Kind, ModelIndex, PlyRecord, Precision, Record, SearchBlock};
 use crate::rejection::{ReasonCode, Rejection};
@@ -18,6 +18,7 @@ pub(super) fn record(wire: v1::GameRecord) -> Parsed<Record> {
         );
         return Err(Rejection::new(ReasonCode::SchemaVersion, detail));
     }
+    let models = wire.model_ids.iter().map(|id| model(id)).collect::<Parsed<Vec<_>>>()?;
     Ok(Record {
         id: RecordId {
             lease: lease(&wire.lease_id)?,
@@ -27,7 +28,8 @@ pub(super) fn record(wire: v1::GameRecord) -> Parsed<Record> {
         game_id: wire.game,
         rules_fingerprint: fingerprint(&wire.rules_fingerprint)?,
         kind: kind(wire.kind)?,
-        models: wire.model_ids.iter().map(|id| model(id)).collect::<Parsed<_>>()?,
+        players: players_from_wire(&wire.players, &models).map_err(refused(ReasonCode::WrongPlayers))?,
+        models,
         seat_models: seat_models(&wire.seat_models)?,
         settings_revision: wire.settings_revision,
         seed: wire.seed,

@@ -7,6 +7,7 @@
 
 mod from_wire;
 mod outline;
+mod players;
 mod to_wire;
 
 use prost::Message;
@@ -17,6 +18,8 @@ use crate::record::Record;
 use crate::rejection::{ReasonCode, Rejection};
 use outline::Outline;
 
+pub use players::{PlayersError, networks_of, players_from_wire, players_to_wire};
+
 /// The version of a record's meaning that this build writes and reads.
 pub const SCHEMA_VERSION: u32 = 1;
 
@@ -24,9 +27,10 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// target and visit list, some 17 bytes each) stays below it.
 pub const RECORD_BYTES_MAX: usize = 8 << 20;
 
-/// Most plies of any record, opening included, whatever its game; the check applies the game's own bound. A ply without
-/// a search takes two bytes on the wire and some two hundred in memory, so bytes alone would bound too little.
-pub const PLIES_MAX: usize = 8192;
+/// Most plies of any record, opening included, whatever its game; an Ataxx game can reach 9,200. The check applies the
+/// game's own bound. A ply without a search takes two bytes on the wire and some two hundred in memory, so bytes alone
+/// would bound too little.
+pub const PLIES_MAX: usize = 10_000;
 
 /// The record's bytes.
 pub fn encode(record: &Record) -> Vec<u8> {

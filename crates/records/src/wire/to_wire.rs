@@ -3,7 +3,7 @@
 use tengen_games::{Action, Outcome, Roles, Seat};
 use tengen_proto::v1;
 
-use super::SCHEMA_VERSION;
+use super::{SCHEMA_VERSION, players_to_wire};
 use crate::record::{Kind, PlyRecord, Precision, Record, SearchBlock};
 
 pub(super) fn record(record: &Record) -> v1::GameRecord {
@@ -26,6 +26,10 @@ pub(super) fn record(record: &Record) -> v1::GameRecord {
         created_unix_ms: record.created_unix_ms,
         duration_ms: record.duration_ms,
         match_pair: record.match_pair,
+        players: record
+            .players
+            .as_ref()
+            .map_or_else(Vec::new, |players| players_to_wire(players, &record.models)),
     }
 }
 

@@ -12,14 +12,14 @@ use std::thread;
 
 use tengen_games::{AnyGame, Game, GameVisitor, IllegalAction, Opening, Seat, State, draw_openings, random_opening};
 use tengen_inference::SessionOptions;
-use tengen_records::ModelIndex;
+use tengen_records::{ModelIndex, Player as AnyPlayer};
 use tengen_search::{Settings, SettingsError};
 
 pub use score::{Score, Tally};
 
 use crate::driver::{DriverError, DriverOptions};
 use crate::evaluator::{Evaluator, SessionEvaluator};
-use crate::flight::{Flight, Mind, Temper};
+use crate::flight::{Flight, Mind, PersonError, Temper};
 use crate::model::ModelBytes;
 use crate::pool::{Entry, Pool};
 use crate::seed::{game_rng, game_seed};
@@ -29,19 +29,8 @@ const EXTRA_OPENING_PLIES_MAX: u32 = 4;
 /// Plies after such an opening that are drawn from the search instead of playing the best, so that games differ.
 const EXTRA_SAMPLED_PLIES: u32 = 2;
 
-/// Who plays.
-#[derive(Clone, Debug)]
-pub enum Player {
-    /// Any legal action with equal probability.
-    Random,
-    /// A network.
-    Network {
-        /// The network.
-        model: Arc<ModelBytes>,
-        /// Root visits of each search; 0 plays the network's most probable legal action without any search.
-        simulations: u32,
-    },
-}
+/// Who plays: a network as the bytes of its file, or a player that needs none.
+pub type Player = AnyPlayer<Arc<ModelBytes>>;
 
 /// How a duel is played.
 #[derive(Clone, Debug)]
@@ -50,7 +39,7 @@ pub struct DuelOptions {
     pub games: u32,
     /// Seed of openings and of every game.
     pub seed: u64,
-    /// Constants of the searches; `simulations` is each player's own.
+    /// Constants of the searches; `simulations` are those of networks that name none of their own.
     pub settings: Settings,
     /// Threads, at least 1.
     pub threads: usize,
@@ -94,6 +83,9 @@ pub enum DuelError {
     /// The settings are outside their ranges.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// A player is a person.
+    #[error(transparent)]
+    Person(#[from] PersonError),
     /// No games were asked for.
     #[error("a duel needs at least one game")]
     NoGames,
@@ -152,11 +144,7 @@ pub fn duel_with<G: Game, E: Evaluator>(
     if pairs == 0 {
         return Err(DuelError::NoGames);
     }
-    Settings {
-        simulations: 1,
-        ..options.settings
-    }
-    .validate()?;
+    options.settings.validate()?;
     let (openings, pairs_random) = openings(game, pairs as usize, options.seed);
     let duel = Duel {
         game,
@@ -281,18 +269,11 @@ impl<G: Game> Duel<'_, G> {
             _ => [self.players[1], self.players[0]],
         };
         for player in seats {
-            minds.push(match player {
-                Player::Random => Mind::Random,
-                Player::Network { model, simulations } => {
-                    models.push(Arc::clone(model));
-                    // A search of one visit is the network's own evaluation and nothing else.
-                    let settings = Settings {
-                        simulations: (*simulations).max(1),
-                        ..self.options.settings
-                    };
-                    Mind::search(self.game, &state, ModelIndex(models.len() as u8 - 1), &settings)
-                }
-            });
+            let index = |model: &Arc<ModelBytes>| {
+                models.push(Arc::clone(model));
+                ModelIndex(models.len() as u8 - 1)
+            };
+            minds.push(Mind::of(player, self.game, &state, &self.options.settings, index)?);
         }
         let rng = game_rng(game_seed(self.options.seed, index));
         let temper = Temper::Compete {
@@ -301,7 +282,8 @@ impl<G: Game> Duel<'_, G> {
         Ok(Entry {
             tag: index,
             models,
-            flight: Flight::new(state, rng, minds, temper),
+            // Duels are not recorded.
+            flight: Flight::new(state, rng, minds, [ModelIndex(0); 2], temper),
         })
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn expected<G: Game>(game: &G, lease: &Lease) -> Expected {
             index_end: *games,
             random_plies_max: *random_plies_max,
         },
-        Plan::Match { games } => Work::Match(
+        Plan::Match { games } | Plan::Rating { games, .. } => Work::Match(
             games
                 .iter()
                 .map(|game| tengen_records::MatchGame {
@@ -64,6 +64,7 @@ pub(crate) fn expected<G: Game>(game: &G, lease: &Lease) -> Expected {
         rules_fingerprint: tengen_games::rules_fingerprint(game),
         lease: lease.id(),
         models: order.models.clone(),
+        players: order.plan.players().cloned(),
         settings_revision: order.settings_revision,
         lease_seed: order.seed,
         work,

@@ -1,0 +1,152 @@
+//! How each process of a local cluster is started: its folder, its arguments, its share of the cores.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use tengen_service::args::LogArgs;
+use tengen_service::credentials::{ConnectArgs, Credentials};
+use tengen_service::run_config::RunConfig;
+
+use super::UpArgs;
+use super::child::ChildSpec;
+use super::settings::Settings;
+use crate::client::ADDRESS_FILE;
+use crate::programs;
+
+/// Where everything of one local cluster lives and how each process is started.
+pub(crate) struct Layout {
+    pub(crate) data: PathBuf,
+    run: PathBuf,
+    pub(crate) listen: SocketAddr,
+    log: LogArgs,
+    coordinator_config: Option<PathBuf>,
+    settings: Settings,
+    pub(crate) connect: ConnectArgs,
+    pub(crate) credentials: Credentials,
+    games: u32,
+    batch_max: u32,
+    device: String,
+    learner_device: String,
+    learner_threads: u32,
+    actor_threads: Vec<u32>,
+    /// Port of the first process's metrics.
+    metrics: Option<u16>,
+}
+
+impl Layout {
+    pub(crate) fn new(args: &UpArgs, config: &RunConfig, data: PathBuf, log: &LogArgs) -> anyhow::Result<Layout> {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        let (learner_threads, actor_threads) = config.cpu.divide(cores);
+        let settings = Settings::load(args.coordinator_config.as_deref())?;
+        settings.check_tls(&args.connect)?;
+        let share = |index: u32| (actor_threads / args.actors + u32::from(index < actor_threads % args.actors)).max(1);
+        Ok(Layout {
+            data,
+            run: args.run.clone(),
+            listen: args.listen,
+            log: log.clone(),
+            coordinator_config: args.coordinator_config.clone(),
+            settings,
+            connect: args.connect.clone(),
+            credentials: args.connect.credentials()?,
+            games: config.actor.games,
+            batch_max: config.actor.batch_max,
+            device: config.actor.device.clone(),
+            learner_device: config.learner.device.clone(),
+            learner_threads,
+            actor_threads: (0..args.actors).map(share).collect(),
+            metrics: args.metrics,
+        })
+    }
+
+    fn spec(&self, part: String, program: &str, args: Vec<OsString>) -> anyhow::Result<ChildSpec> {
+        let mut all = args;
+        all.extend(self.log.to_arguments());
+        all.push("--exit-with-parent".into());
+        Ok(ChildSpec {
+            log: self.data.join("logs").join(format!("{part}.log")),
+            part,
+            program: programs::find(program)?,
+            args: all,
+            variables: Vec::new(),
+        })
+    }
+
+    /// How the process that comes `place`-th shows its metrics.
+    fn metrics(&self, part: &str, place: usize) -> Vec<OsString> {
+        let Some(first) = self.metrics else {
+            return Vec::new();
+        };
+        let port = match first {
+            0 => 0,
+            // Beyond the last port the process says that it cannot listen.
+            first => usize::from(first) + place,
+        };
+        let file = self.data.join("metrics").join(format!("{part}.addr"));
+        vec![
+            "--metrics".into(),
+            format!("127.0.0.1:{port}").into(),
+            "--metrics-addr-file".into(),
+            file.into(),
+        ]
+    }
+
+    pub(crate) fn coordinator(&self, listen: SocketAddr) -> anyhow::Result<ChildSpec> {
+        let mut args: Vec<OsString> = vec![
+            "--run".into(),
+            self.run.clone().into(),
+            "--data".into(),
+            self.data.clone().into(),
+            "--listen".into(),
+            listen.to_string().into(),
+            "--addr-file".into(),
+            self.data.join(ADDRESS_FILE).into(),
+        ];
+        if let Some(config) = &self.coordinator_config {
+            args.extend(["--config".into(), config.clone().into()]);
+        }
+        args.extend(self.metrics("coordinator", 0));
+        self.spec("coordinator".to_owned(), "tengen-coordinator", args)
+    }
+
+    pub(crate) fn learner(&self, url: &str) -> anyhow::Result<ChildSpec> {
+        let mut args: Vec<OsString> = vec![
+            "--coordinator".into(),
+            url.into(),
+            "--data".into(),
+            self.data.join("learner").into(),
+            "--device".into(),
+            self.learner_device.clone().into(),
+            "--threads".into(),
+            self.learner_threads.to_string().into(),
+        ];
+        args.extend(self.connect.to_arguments());
+        args.extend(self.metrics("learner", 1));
+        Ok(ChildSpec {
+            variables: self.settings.learner_variables(),
+            ..self.spec("learner".to_owned(), "tengen-learner", args)?
+        })
+    }
+
+    pub(crate) fn actor(&self, url: &str, index: usize) -> anyhow::Result<ChildSpec> {
+        let part = format!("actor-{index}");
+        let mut args: Vec<OsString> = vec![
+            "--join".into(),
+            url.into(),
+            "--data".into(),
+            self.data.join(&part).into(),
+            "--games".into(),
+            self.games.to_string().into(),
+            "--batch-max".into(),
+            self.batch_max.to_string().into(),
+            "--threads".into(),
+            self.actor_threads[index].to_string().into(),
+            "--device".into(),
+            self.device.clone().into(),
+        ];
+        args.extend(self.connect.to_arguments());
+        args.extend(self.metrics(&part, 2 + index));
+        self.spec(part, "tengen-actor", args)
+    }
+}

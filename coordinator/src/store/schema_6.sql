@@ -1,0 +1,1 @@
+-- No change of the tables.

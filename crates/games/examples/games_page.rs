@@ -1,0 +1,5 @@
+//! Prints the page `docs/games.md`.
+
+fn main() {
+    print!("{}", tengen_games::page::games());
+}

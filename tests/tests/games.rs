@@ -1,0 +1,89 @@
+//! Every family of games through the whole system: self-play with a random network, records checked, positions trained
+//! on, candidates published, and the next iteration played with them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
+
+use tengen_system_tests::cluster::Up;
+
+/// A tiny network and few simulations; every candidate is promoted.
+fn run_file(name: &str, game: &str) -> String {
+    format!(
+        r#"
+[run]
+name = "{name}"
+game = "{game}"
+[network]
+blocks = 1
+channels = 8
+value_hidden = 8
+[[schedule]]
+from_iteration = 0
+games = {ITERATION_GAMES}
+simulations = 6
+[gate]
+kind = "none"
+[learner]
+batch = 32
+window_min_positions = 200
+samples_per_position = 1.0
+[actor]
+games = 32
+batch_max = 32
+[cpu]
+learner_threads = 1
+actor_threads = 1
+"#
+    )
+}
+
+/// Games of an iteration: all of the first one's are played by the random network.
+const ITERATION_GAMES: u64 = 100;
+/// The second promotion comes after two iterations; an actor is a few leases ahead by then.
+const GAMES_MAX: &str = "3000";
+
+async fn train(name: &str, game: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run.toml");
+    std::fs::write(&run, run_file(name, game)).unwrap();
+    let data = folder.path().join("data");
+    // Generation 2 is a candidate of an iteration that was played with generation 1.
+    let up = Up::start(&run, &data, &["--until-generation", "2", "--until-games", GAMES_MAX]);
+    assert!(up.finish().0.success());
+
+    let up = Up::start(&run, &data, &[]);
+    let status = up.status().await;
+    assert!(status.generation >= 2, "{game}: generation {}", status.generation);
+    assert!(status.games >= 2 * ITERATION_GAMES, "{game}: {} games", status.games);
+    assert!(
+        status.rejected.is_empty(),
+        "{game}: honest games were rejected: {:?}",
+        status.rejected
+    );
+    assert_eq!(status.window_positions, status.positions, "{game}");
+    assert!(up.interrupt().0.success());
+}
+
+/// Each line is a test `name` that trains `game`.
+macro_rules! games {
+    ($($name:ident: $game:literal,)*) => {
+        $(#[tokio::test(flavor = "multi_thread")]
+        async fn $name() {
+            train(stringify!($name), $game).await;
+        })*
+    };
+}
+
+games! {
+    mnk: "mnk?m=5&n=4&k=4&opening=swap2",
+    gomoku_freestyle: "gomoku-freestyle?size=6&history=4&threat_planes=false",
+    gomoku_standard: "gomoku-standard?size=6&opening=swap2",
+    caro: "caro?size=6",
+    caro5_gomocup: "caro5-gomocup?size=6",
+    renju: "renju?size=7",
+    black_hole: "black-hole?rows=5&history=2",
+    hex: "hex?size=5",
+    go: "go?size=5",
+    amazons: "amazons?size=4",
+    ataxx: "ataxx?walls=diamond",
+}

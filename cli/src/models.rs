@@ -106,5 +106,6 @@ pub(crate) fn state_name(state: ModelState) -> &'static str {
         ModelState::FormerChampion => "former champion",
         ModelState::Rejected => "rejected",
         ModelState::Superseded => "superseded",
+        ModelState::Held => "held",
     }
 }

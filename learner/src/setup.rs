@@ -184,6 +184,7 @@ mod tests {
             .to_owned(),
             seed: 7,
             window_store: String::new(),
+            settings_revision: 1,
         }
     }
 

@@ -126,7 +126,7 @@ async fn tokens_outlive_a_restart_and_every_change_is_in_the_audit() {
     };
     assert_eq!(find(&kept.token_id), kept);
     assert!(find(&gone.token_id).revoked_unix_ms > 0);
-    assert!(kept.created_by.ends_with("(init)"), "{}", kept.created_by);
+    assert!(kept.created_by.ends_with("(init, admin)"), "{}", kept.created_by);
 
     let request = v1::ListAuditRequest {
         page_size: 2,
@@ -136,6 +136,10 @@ async fn tokens_outlive_a_restart_and_every_change_is_in_the_audit() {
     assert_eq!(page.entries.len(), 2);
     assert_eq!(page.entries[0].action, "revoke-token");
     assert!(page.entries[0].detail.contains(&gone.token_id), "{:?}", page.entries[0]);
+    assert_eq!(
+        (page.entries[0].old.as_str(), page.entries[0].new.as_str()),
+        ("good", "revoked")
+    );
     assert_eq!(page.entries[0].who, kept.created_by);
     let rest = v1::ListAuditRequest {
         page_size: 1_000,

@@ -38,6 +38,7 @@ async fn say(learner: &mut Learner, status: v1::LearnerStatus) {
     let request = v1::ReportLearnerRequest {
         fence: learner.welcome.fence,
         status: Some(status),
+        settings_revision: 0,
     };
     learner.client.report(request).await.expect("an answer");
 }

@@ -105,7 +105,7 @@ pub enum Outcome {
 }
 
 /// What a decision rests on.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
     /// The counted pairs against the champion.
     pub tally: Tally,

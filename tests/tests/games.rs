@@ -6,7 +6,8 @@
 
 use tengen_system_tests::cluster::Up;
 
-/// A tiny network and few simulations; every candidate is promoted.
+/// A tiny network and few simulations; every candidate is promoted. Self-play waits for the learner, which needs longer to
+/// start than the fastest games need for thousands.
 fn run_file(name: &str, game: &str) -> String {
     format!(
         r#"
@@ -27,6 +28,7 @@ kind = "none"
 batch = 32
 window_min_positions = 200
 samples_per_position = 1.0
+steps_behind_max = 50
 [actor]
 games = 32
 batch_max = 32

@@ -2,11 +2,10 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::bail;
 use clap::{Args, Subcommand};
 use tengen_proto::v1::{Actor, ListActorsRequest, PurgeActorRequest, ResumeActorRequest, SuspendActorRequest};
 
-use crate::client::{CoordinatorArgs, explain};
+use crate::client::{CoordinatorArgs, explain, goes_on};
 use crate::token::time;
 
 #[derive(Debug, Subcommand)]
@@ -125,13 +124,9 @@ async fn list(args: &CoordinatorArgs) -> anyhow::Result<()> {
         let answer = client.list_actors(request.clone()).await;
         let page = answer.map_err(|status| explain(&status))?.into_inner();
         page.actors.iter().for_each(|actor| print!("{}", row(actor)));
-        if page.next_page_token.is_empty() {
+        if !goes_on(&mut request.page_token, page.next_page_token)? {
             return Ok(());
         }
-        if page.next_page_token == request.page_token {
-            bail!("the coordinator repeats the page {:?}", request.page_token);
-        }
-        request.page_token = page.next_page_token;
     }
 }
 

@@ -1,6 +1,7 @@
 //! How the command finds and reaches a coordinator.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -18,6 +19,9 @@ pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:7300";
 
 /// Name of the file in a run's data folder that holds the coordinator's address while it runs.
 pub(crate) const ADDRESS_FILE: &str = "coordinator.addr";
+
+/// How long a command waits for an answer to begin: the coordinator itself gives up requests before.
+const CALL_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Which coordinator to talk to.
 #[derive(Args, Clone, Debug, Default)]
@@ -57,7 +61,7 @@ impl CoordinatorArgs {
                 data = data.display()
             );
         }
-        let channel = channel::connect(&self.served_url()?, &self.credentials()?)?;
+        let channel = connect(&self.served_url()?, &self.credentials()?)?;
         Ok(AdminServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX))
     }
 
@@ -93,7 +97,7 @@ pub(crate) struct Reached {
 
 impl Reached {
     pub(crate) fn runs(&self) -> anyhow::Result<RunServiceClient<Channel>> {
-        Ok(runs(channel::connect(&self.url, &self.credentials)?))
+        Ok(runs(connect(&self.url, &self.credentials)?))
     }
 
     /// Whether it is read by a reader of our own, which nobody starts again.
@@ -102,8 +106,22 @@ impl Reached {
     }
 
     pub(crate) fn models(&self) -> anyhow::Result<ModelServiceClient<Channel>> {
-        Ok(models(channel::connect(&self.url, &self.credentials)?))
+        Ok(models(connect(&self.url, &self.credentials)?))
     }
+}
+
+/// A channel on which no call waits for ever.
+pub(crate) fn connect(url: &str, credentials: &Credentials) -> anyhow::Result<Channel> {
+    Ok(channel::connect(url, credentials)?.with_deadline(CALL_DEADLINE))
+}
+
+/// Moves a list call on to the next page, if there is one.
+pub(crate) fn goes_on(page_token: &mut String, next: String) -> anyhow::Result<bool> {
+    if !next.is_empty() && next == *page_token {
+        bail!("the coordinator repeats the page {next:?}");
+    }
+    *page_token = next;
+    Ok(!page_token.is_empty())
 }
 
 pub(crate) fn models(channel: Channel) -> ModelServiceClient<Channel> {

@@ -1,10 +1,7 @@
 //! `tengen db`: commands on a data folder. The database is the coordinator's, so its program carries them out.
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 
-use anyhow::Context;
 use clap::Args;
 
 use crate::programs;
@@ -20,10 +17,7 @@ pub(crate) struct DbArgs {
 
 /// Becomes the coordinator's program.
 pub(crate) fn run(args: &DbArgs) -> anyhow::Result<()> {
-    let program = programs::find("tengen-coordinator")?;
-    // Only a failure to start comes back: signals and the exit status are those of the command itself.
-    let failed = Command::new(&program).arg("db").args(&args.args).exec();
-    Err(failed).with_context(|| format!("failed to start {}", program.display()))
+    programs::become_coordinator("db", &args.args)
 }
 
 #[cfg(test)]

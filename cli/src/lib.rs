@@ -15,8 +15,12 @@ mod programs;
 mod pull;
 mod ratings;
 mod rules;
+mod runs;
+mod settings;
 mod status;
+mod steer;
 mod token;
+mod trail;
 mod up;
 
 use clap::{Parser, Subcommand};
@@ -55,9 +59,32 @@ enum Command {
     /// Make, list and revoke the tokens that people and processes show to a coordinator
     #[command(subcommand)]
     Token(token::TokenCommand),
+    /// Pause self-play, training or gating; what is under way ends, nothing of it begins (needs the role admin)
+    Pause(steer::ActivityArgs),
+    /// Let what was paused go on (needs the role admin)
+    Resume(steer::ActivityArgs),
+    /// Make a network champion by hand, whatever its gate says (needs the role admin)
+    Promote(steer::ModelArgs),
+    /// Give up the candidate that waits for its gate or is in it (needs the role admin)
+    Reject(steer::ModelArgs),
+    /// Make an earlier champion champion again; the learner goes on from its own weights (needs the role admin)
+    Rollback(steer::RollbackArgs),
+    /// Let no gate change the champion; gates are played all the same (needs the role admin)
+    Pin(steer::PinArgs),
+    /// Let gates promote again (needs the role admin)
+    Unpin(steer::Why),
+    /// End a run for good: no more work, no more candidates; it stays readable (needs the role admin)
+    End(steer::EndArgs),
+    /// Show a run's settings, and change them while it goes on
+    #[command(subcommand)]
+    Settings(settings::SettingsCommand),
+    /// List who changed what in a run, newest first (needs the role admin)
+    Audit(trail::AuditArgs),
     /// List, suspend and resume actors, and take their games out of the window
     #[command(subcommand)]
     Actors(actors::ActorsCommand),
+    /// List the runs of this machine, or make the data folder of a new one
+    Runs(runs::RunsArgs),
     /// Check, copy or compact a run's data folder
     Db(db::DbArgs),
     /// Succeed when the coordinator serves, fail otherwise
@@ -89,7 +116,18 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Ratings(args) => ratings::run(args).await,
             Command::Rules(command) => rules::run(command),
             Command::Token(command) => token::run(command).await,
+            Command::Pause(args) => steer::pause(args).await,
+            Command::Resume(args) => steer::resume(args).await,
+            Command::Promote(args) => steer::promote(args).await,
+            Command::Reject(args) => steer::reject(args).await,
+            Command::Rollback(args) => steer::rollback(args).await,
+            Command::Pin(args) => steer::pin(args).await,
+            Command::Unpin(args) => steer::unpin(args).await,
+            Command::End(args) => steer::end(args).await,
+            Command::Settings(command) => settings::run(command).await,
+            Command::Audit(args) => trail::run(args).await,
             Command::Actors(command) => actors::run(command).await,
+            Command::Runs(args) => runs::run(&args),
             Command::Db(args) => db::run(&args),
             Command::Health(args) => health(&args).await,
             Command::Version => version(),

@@ -6,7 +6,7 @@ use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_proto::v1::{GetModelRequest, ListModelsRequest, Model, ModelState};
 use tengen_service::channel::Channel;
 
-use crate::client::{CoordinatorArgs, explain};
+use crate::client::{CoordinatorArgs, explain, goes_on};
 use crate::pull;
 
 #[derive(Debug, Subcommand)]
@@ -39,28 +39,26 @@ pub(crate) async fn run(command: ModelsCommand) -> anyhow::Result<()> {
 async fn list(args: &CoordinatorArgs) -> anyhow::Result<()> {
     let run = args.reach().await?;
     let mut client = run.models()?;
-    let mut page_token = String::new();
+    let mut request = ListModelsRequest {
+        page_size: 100,
+        page_token: String::new(),
+    };
     println!(
         "{:<16} {:>9} {:>10} {:>8}  {:<16} verdict",
         "model", "iteration", "generation", "step", "state"
     );
     loop {
-        let request = ListModelsRequest {
-            page_size: 100,
-            page_token,
-        };
         let page = client
-            .list_models(request)
+            .list_models(request.clone())
             .await
             .map_err(|status| explain(&status))?
             .into_inner();
         for model in &page.models {
             println!("{}", row(model));
         }
-        if page.next_page_token.is_empty() {
+        if !goes_on(&mut request.page_token, page.next_page_token)? {
             return Ok(());
         }
-        page_token = page.next_page_token;
     }
 }
 
@@ -106,5 +104,6 @@ pub(crate) fn state_name(state: ModelState) -> &'static str {
         ModelState::FormerChampion => "former champion",
         ModelState::Rejected => "rejected",
         ModelState::Superseded => "superseded",
+        ModelState::Held => "held",
     }
 }

@@ -1,6 +1,9 @@
 //! The house's other programs, which lie beside this one.
 
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, bail};
 
@@ -15,4 +18,12 @@ pub(crate) fn find(name: &str) -> anyhow::Result<PathBuf> {
         );
     }
     Ok(program)
+}
+
+/// Becomes the coordinator's program with this subcommand and its words.
+pub(crate) fn become_coordinator(subcommand: &str, words: &[OsString]) -> anyhow::Result<()> {
+    let program = find("tengen-coordinator")?;
+    // Only a failure to start comes back: signals and the exit status are those of the command itself.
+    let failed = Command::new(&program).arg(subcommand).args(words).exec();
+    Err(failed).with_context(|| format!("failed to start {}", program.display()))
 }

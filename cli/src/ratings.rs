@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use anyhow::bail;
 use clap::Args;
 use serde_json::{Value, json};
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_proto::v1::{ListPairingsRequest, ListRatingsRequest, Pairing, PlayerRating};
 use tengen_service::channel::Channel;
 
-use crate::client::{CoordinatorArgs, explain};
+use crate::client::{CoordinatorArgs, explain, goes_on};
 
 /// Entries of a page.
 const PAGE: i32 = 1_000;
@@ -90,15 +89,6 @@ async fn pairings(client: &mut RunServiceClient<Channel>) -> anyhow::Result<Vec<
             return Ok(all);
         }
     }
-}
-
-/// Moves on to the next page, if there is one.
-fn goes_on(token: &mut String, next: String) -> anyhow::Result<bool> {
-    if !next.is_empty() && next == *token {
-        bail!("the coordinator repeats the page {next:?}");
-    }
-    *token = next;
-    Ok(!token.is_empty())
 }
 
 fn table(ratings: &[PlayerRating]) -> String {

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use tengen_proto::v1::{CreateTokenRequest, ListTokensRequest, RevokeTokenRequest, Token};
 use tengen_service::files::write_private;
 
-use crate::client::{CoordinatorArgs, explain};
+use crate::client::{CoordinatorArgs, explain, goes_on};
 use crate::programs;
 
 #[derive(Debug, Subcommand)]
@@ -119,8 +119,17 @@ async fn create(args: CreateArgs) -> anyhow::Result<()> {
 }
 
 async fn list(args: &CoordinatorArgs) -> anyhow::Result<()> {
-    let answer = args.admin()?.list_tokens(ListTokensRequest {}).await;
-    let tokens = answer.map_err(|status| explain(&status))?.into_inner().tokens;
+    let mut client = args.admin()?;
+    let mut request = ListTokensRequest::default();
+    let mut tokens = Vec::new();
+    loop {
+        let answer = client.list_tokens(request.clone()).await;
+        let page = answer.map_err(|status| explain(&status))?.into_inner();
+        tokens.extend(page.tokens);
+        if !goes_on(&mut request.page_token, page.next_page_token)? {
+            break;
+        }
+    }
     if tokens.is_empty() {
         println!(
             "this coordinator runs without tokens and serves its own machine only; to make the first ones stop it and run\n  \

@@ -14,7 +14,7 @@ use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rusqlite::Connection;
 use tengen_control::LeaseRules;
-use tengen_coordinator::{AuditConfig, Config, Coordinator, Options, store};
+use tengen_coordinator::{AuditConfig, Config, Coordinator, LiveKeys, Options, store};
 use tengen_games::{AnyGame, Fingerprint, Game, GameVisitor};
 use tengen_proto::v1;
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
@@ -86,6 +86,7 @@ async fn main() -> anyhow::Result<()> {
             ..Config::default()
         },
         addr_file: None,
+        live_keys: LiveKeys::Win,
         leases: LeaseRules::default(),
         metrics: MetricsArgs::default(),
     };

@@ -17,7 +17,7 @@ use crate::access::Access;
 use crate::files::ModelFiles;
 use crate::messages;
 use crate::services::{blocking, errors};
-use crate::store::{Readers, StoreError, games, gates, models, progress, ratings};
+use crate::store::{Readers, StoreError, games, gates, models, progress, ratings, settings, steering};
 
 /// Where to read a run; clones share it.
 #[derive(Clone, Debug)]
@@ -72,10 +72,10 @@ pub(crate) fn read_still(connection: &Connection, data: &Path) -> Result<Option<
         Some(gate) => Some(messages::stored_gate(&gate, &gates::log(connection, gate.id)?)),
         None => None,
     };
-    let settings = progress::newest_settings(connection)?;
-    let settings_revision = settings.as_ref().map_or(0, |(revision, _)| *revision);
+    let newest = settings::newest(connection)?;
+    let settings_revision = newest.as_ref().map_or(0, |(revision, _)| *revision);
     // A configuration of another build may not be read by this one; then the schedule is not shown.
-    let config = settings.and_then(|(_, toml)| RunConfig::from_toml(&toml).ok());
+    let config = newest.and_then(|(_, toml)| RunConfig::from_toml(&toml).ok());
     let schedule = config.as_ref().map(|config| config.row(standing.iteration));
     let learner = config.map(|config| config.learner);
     let status = v1::RunStatus {
@@ -105,6 +105,7 @@ pub(crate) fn read_still(connection: &Connection, data: &Path) -> Result<Option<
         steps_behind_max: learner.as_ref().map_or(0, |learner| learner.steps_behind_max),
         window_min_positions: learner.map_or(0, |learner| learner.window_min_positions),
         waiting: format!("the run is at rest and read from {}", data.display()),
+        steering: Some(messages::steering(&steering::load(connection)?)),
         ..v1::RunStatus::default()
     };
     Ok(Some(Still {

@@ -14,7 +14,8 @@ use crate::config::Config;
 use crate::db::{self, DbCommand};
 use crate::init::init;
 use crate::read_only::{ReadOnly, ReadOnlyOptions};
-use crate::server::{Coordinator, Options};
+use crate::runs::{self, RunsCommand};
+use crate::server::{Coordinator, LiveKeys, Options};
 
 /// Serves one run: checks and stores its games, hands out its work, decides its gates
 #[derive(Clone, Debug, Parser)]
@@ -37,6 +38,9 @@ pub struct Cli {
     /// The run's data folder; created when missing
     #[arg(long, value_name = "DIR", required = true)]
     data: Option<PathBuf>,
+    /// Take every key from the run's configuration, also those that were changed while the run went on
+    #[arg(long, requires = "run")]
+    apply: bool,
     /// Configuration of this process (TOML); `TENGEN_COORDINATOR__KEY` in the environment overrides a key of it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -62,6 +66,9 @@ enum Command {
     /// Check, copy or compact a data folder
     #[command(subcommand)]
     Db(DbCommand),
+    /// List the runs of this machine, or make the folder of a new one
+    #[command(subcommand)]
+    Runs(RunsCommand),
     /// Make the first tokens of a run: one file for each role, which nobody but their owner may read
     Init(InitArgs),
 }
@@ -81,16 +88,25 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command {
         Some(Command::Init(args)) => first_tokens(&args),
         Some(Command::Db(command)) => {
-            // What a command has to say it prints; the log is for what goes wrong beside it.
-            let mut log = cli.process.log;
-            if log.log == "info" {
-                "warn".clone_into(&mut log.log);
-            }
-            telemetry::init_command(&log, "coordinator")?;
+            quiet_log(&cli.process)?;
             db::run(command)
+        }
+        Some(Command::Runs(command)) => {
+            quiet_log(&cli.process)?;
+            runs::run(command)
         }
         None => serve(cli),
     }
+}
+
+/// What a command has to say it prints; the log is for what goes wrong beside it.
+fn quiet_log(process: &ProcessArgs) -> anyhow::Result<()> {
+    let mut log = process.log.clone();
+    if log.log == "info" {
+        "warn".clone_into(&mut log.log);
+    }
+    telemetry::init_command(&log, "coordinator")?;
+    Ok(())
 }
 
 fn first_tokens(args: &InitArgs) -> anyhow::Result<()> {
@@ -130,6 +146,7 @@ fn serve(cli: Cli) -> anyhow::Result<()> {
             addr_file: cli.addr_file,
             leases: LeaseRules::default(),
             metrics: cli.process.metrics,
+            live_keys: if cli.apply { LiveKeys::GiveWay } else { LiveKeys::Win },
         };
         Coordinator::start(options, stop).await?.join().await?;
         Ok(())

@@ -34,8 +34,24 @@ pub(crate) struct Snapshot {
     pub(crate) now_ms: i64,
 }
 
+impl Snapshot {
+    /// Whether people hold this.
+    fn is_paused(&self, activity: v1::Activity) -> bool {
+        let steering = self.status.steering.as_ref();
+        steering.is_some_and(|steering| steering.paused().any(|paused| paused == activity))
+    }
+}
+
 /// Everything that is wrong, the worst first.
 pub(crate) fn diagnose(snapshot: &Snapshot) -> Vec<Cause> {
+    let ended_ms = snapshot
+        .status
+        .steering
+        .as_ref()
+        .map_or(0, |steering| steering.ended_unix_ms);
+    if ended_ms > 0 {
+        return vec![Cause::Ended { ended_ms }];
+    }
     if snapshot.is_at_rest {
         return vec![Cause::AtRest];
     }

@@ -1,4 +1,5 @@
-//! What does not change while the process runs: the run's identity, its settings, and what follows from them.
+//! What the run is, its settings as of one revision, and what follows from them. Changed settings make it anew as a whole;
+//! only the settings differ then.
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,7 +24,7 @@ const RATING_OPENINGS_MAX: usize = 400;
 const OVERRUN_GAMES_MAX: u32 = 1 << 20;
 
 /// The run as this process serves it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RunFacts {
     /// Its name.
     pub(crate) id: RunId,

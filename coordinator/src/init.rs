@@ -12,7 +12,8 @@ use crate::access::{NewToken, NoRandomness, Role, reveal};
 use crate::clock::unix_ms;
 use crate::run::admin::describe;
 use crate::store::tokens::{self, TokenRow};
-use crate::store::{StoreError, open_writer, progress};
+use crate::store::trail::{self, Entry};
+use crate::store::{StoreError, open_writer};
 
 /// The first tokens could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +67,13 @@ pub fn init(data: &Path, folder: &Path) -> Result<Vec<PathBuf>, InitError> {
             revoked_ms: None,
         };
         tokens::insert(&transaction, &row)?;
-        progress::audit(&transaction, "coordinator", "create-token", &describe(&row), created_ms)?;
+        let entry = Entry {
+            who: "local",
+            action: "create-token",
+            detail: &describe(&row),
+            ..Entry::default()
+        };
+        trail::append(&transaction, &entry, created_ms)?;
         files::write_private(&path(role), format!("{}\n", reveal(&token)).as_bytes())?;
         written.push(path(role));
         Ok(())

@@ -4,11 +4,15 @@ mod gate;
 
 use prost::Message;
 use rusqlite::Connection;
+use tengen_control::Activity;
 use tengen_proto::v1;
 
+use crate::settings::{Change, changes};
 use crate::store::actors::ActorRow;
 use crate::store::models::{ModelRow, ModelState};
-use crate::store::{StoreError, progress};
+use crate::store::settings::SettingsRow;
+use crate::store::steering::SteeringRow;
+use crate::store::{StoreError, settings};
 
 pub(crate) use gate::{evidence, gate_in_progress, stored_gate};
 
@@ -26,9 +30,50 @@ pub(crate) fn actor(row: ActorRow) -> v1::Actor {
     }
 }
 
+/// A key whose value was changed.
+pub(crate) fn setting_change(change: Change) -> v1::SettingChange {
+    v1::SettingChange {
+        key: change.key,
+        old: change.old,
+        new: change.new,
+    }
+}
+
+/// A revision of the settings, compared with the one before it.
+pub(crate) fn settings(row: SettingsRow, before: Option<&SettingsRow>) -> v1::Settings {
+    let changes = before.map_or_else(Vec::new, |before| changes(&before.toml, &row.toml));
+    v1::Settings {
+        revision: row.revision,
+        created_unix_ms: row.created_ms,
+        who: row.who,
+        run_toml: row.toml,
+        changes: changes.into_iter().map(setting_change).collect(),
+        live_keys: Vec::new(),
+    }
+}
+
+/// An activity that can be paused.
+pub(crate) fn activity(activity: Activity) -> v1::Activity {
+    match activity {
+        Activity::SelfPlay => v1::Activity::SelfPlay,
+        Activity::Training => v1::Activity::Training,
+        Activity::Gating => v1::Activity::Gating,
+    }
+}
+
+/// What people have set.
+pub(crate) fn steering(row: &SteeringRow) -> v1::Steering {
+    let paused = row.steering.paused.iter();
+    v1::Steering {
+        paused: paused.map(|&paused| activity(paused).into()).collect(),
+        pinned: row.steering.pinned,
+        ended_unix_ms: row.ended_ms.unwrap_or_default(),
+    }
+}
+
 /// A network with its configuration and, where the row has them, its probes.
 pub(crate) fn model(connection: &Connection, run_id: &str, row: &ModelRow) -> Result<v1::Model, StoreError> {
-    let run_toml = progress::settings(connection, row.settings_revision)?.unwrap_or_default();
+    let run_toml = settings::toml(connection, row.settings_revision)?.unwrap_or_default();
     let probes = v1::Model::decode(&row.probes[..])
         .map_err(|error| StoreError::corrupt("probes", error))?
         .probes;
@@ -67,5 +112,6 @@ fn model_state(state: ModelState) -> v1::ModelState {
         ModelState::FormerChampion => v1::ModelState::FormerChampion,
         ModelState::Rejected => v1::ModelState::Rejected,
         ModelState::Superseded => v1::ModelState::Superseded,
+        ModelState::Held => v1::ModelState::Held,
     }
 }

@@ -59,6 +59,18 @@ pub struct Options {
     pub leases: LeaseRules,
     /// Where to show metrics.
     pub metrics: MetricsArgs,
+    /// What becomes of keys that were changed while the run went on.
+    pub live_keys: LiveKeys,
+}
+
+/// What becomes of keys that were changed while the run went on, where the run file says something else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LiveKeys {
+    /// They stay as they are.
+    #[default]
+    Win,
+    /// The file is applied.
+    GiveWay,
 }
 
 /// The coordinator cannot start or go on.
@@ -155,6 +167,7 @@ impl Coordinator {
             addr_file,
             leases,
             metrics,
+            live_keys,
         } = options;
         let failpoints = Failpoints::new(config.die_at);
         let (folder, wanted) = (data.clone(), config.clone());
@@ -168,7 +181,7 @@ impl Coordinator {
         }
         let (folder, wanted, fail, options) = (data.clone(), config.clone(), failpoints.clone(), redis.clone());
         let prepared = tokio::task::spawn_blocking(move || {
-            let taken = take_up(run, &folder, &wanted, leases, fail, options)?;
+            let taken = take_up((run, live_keys), &folder, &wanted, leases, fail, options)?;
             let access = Readers::new(&folder).with(|connection| admission(connection, &wanted))?;
             Ok::<_, CoordinatorError>((taken, access))
         });

@@ -1,7 +1,5 @@
 //! Taking up a data folder: creates the run, or checks that the configuration still means the run that is there.
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -16,26 +14,13 @@ use crate::facts::RunFacts;
 use crate::files::ModelFiles;
 use crate::game::referee;
 use crate::run::ratings::parse_baseline;
+use crate::server::LiveKeys;
+use crate::settings::{Change, Merged, SettingsFault, changes, merge};
 use crate::store::models::{ModelRow, ModelState};
 use crate::store::progress::{self, Progress, RunRow};
-use crate::store::{StoreError, models, open_writer};
-
-/// One thing that differs between the run and the configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// Which key or property.
-    pub key: String,
-    /// What the run has.
-    pub old: String,
-    /// What the configuration or this build says.
-    pub new: String,
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: the run has {}, now it is {}", self.key, self.old, self.new)
-    }
-}
+use crate::store::settings::SettingsRow;
+use crate::store::trail::{self, Entry};
+use crate::store::{StoreError, models, open_writer, settings};
 
 /// The data folder cannot be taken up.
 #[derive(Debug, thiserror::Error)]
@@ -80,13 +65,23 @@ pub enum SetupError {
         /// What is wrong.
         problem: String,
     },
+    /// The run file and the keys that were changed while the run went on make no configuration together.
+    #[error(
+        "the run file and the keys that were changed while the run went on do not go together: {0}; --apply takes the file's"
+    )]
+    Live(#[from] SettingsFault),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 /// Opens the database in `data` and makes it the run of `config`.
-pub(crate) fn open_run(data: &Path, mut config: RunConfig, now_ms: i64) -> Result<(Connection, RunFacts), SetupError> {
+pub(crate) fn open_run(
+    data: &Path,
+    mut config: RunConfig,
+    live: LiveKeys,
+    now_ms: i64,
+) -> Result<(Connection, RunFacts), SetupError> {
     let game = AnyGame::parse(&config.run.game)?;
     // Two spellings of one game are the same run.
     config.run.game.clone_from(&game.spec().id);
@@ -116,7 +111,8 @@ pub(crate) fn open_run(data: &Path, mut config: RunConfig, now_ms: i64) -> Resul
             refuse_changes(&connection, data, &run, &facts)?;
             verify_champion(&connection, &files)?;
             begin_anew_after_restore(&mut connection, now_ms)?;
-            facts.settings_revision = apply_settings(&mut connection, &facts, now_ms)?;
+            let settled = merge_live(&connection, &mut facts, live)?;
+            facts.settings_revision = apply_settings(&mut connection, &facts, &settled, now_ms)?;
         }
     }
     Ok((connection, facts))
@@ -138,14 +134,11 @@ fn create(connection: &mut Connection, files: &ModelFiles, facts: &RunFacts) -> 
             created_ms: facts.created_ms,
         },
     )?;
-    progress::insert_settings(&transaction, facts.settings_revision, &facts.toml, facts.created_ms)?;
-    progress::audit(
+    settings::insert(
         &transaction,
-        "coordinator",
-        "create-run",
-        facts.id.as_str(),
-        facts.created_ms,
+        &revision(facts, facts.settings_revision, facts.created_ms),
     )?;
+    note(&transaction, "create-run", facts.id.as_str(), facts.created_ms)?;
     models::insert(&transaction, &model)?;
     progress::save(
         &transaction,
@@ -210,11 +203,9 @@ fn random_model(files: &ModelFiles, facts: &RunFacts) -> Result<ModelRow, SetupE
 
 /// Compares what is fixed for a run and refuses any difference.
 fn refuse_changes(connection: &Connection, data: &Path, run: &RunRow, facts: &RunFacts) -> Result<(), SetupError> {
-    let stored = progress::newest_settings(connection)?
-        .map(|(_, toml)| toml)
-        .unwrap_or_default();
+    let stored = settings::newest(connection)?.map(|(_, toml)| toml).unwrap_or_default();
     let fixed = |change: &Change| change.key.starts_with("run.") || change.key.starts_with("network.");
-    let mut changes: Vec<Change> = toml_changes(&stored, &facts.toml).into_iter().filter(fixed).collect();
+    let mut changes: Vec<Change> = changes(&stored, &facts.toml).into_iter().filter(fixed).collect();
     let mut compare = |key: &str, old: String, new: String| {
         if old != new {
             changes.push(Change {
@@ -271,89 +262,88 @@ fn begin_anew_after_restore(connection: &mut Connection, now_ms: i64) -> Result<
     let transaction = connection.transaction().map_err(StoreError::from)?;
     progress::save(&transaction, &standing)?;
     let detail = format!("{} games", standing.self_play_games + standing.match_games);
-    progress::audit(&transaction, "coordinator", "restore-backup", &detail, now_ms)?;
+    note(&transaction, "restore-backup", &detail, now_ms)?;
     transaction.commit().map_err(StoreError::from)?;
     tracing::info!(games = %detail, "taken up from a backup");
     Ok(())
 }
 
-/// Makes a changed configuration a new revision, with an audit row that names every key.
-fn apply_settings(connection: &mut Connection, facts: &RunFacts, now_ms: i64) -> Result<u32, SetupError> {
-    let (revision, stored) = progress::newest_settings(connection)?
-        .ok_or_else(|| StoreError::corrupt("settings", "there is no revision"))?;
-    let changes = toml_changes(&stored, &facts.toml);
+/// Adds what a start did to the audit.
+fn note(connection: &Connection, action: &str, detail: &str, now_ms: i64) -> Result<(), StoreError> {
+    let entry = Entry {
+        who: trail::COORDINATOR,
+        action,
+        detail,
+        ..Entry::default()
+    };
+    trail::append(connection, &entry, now_ms)
+}
+
+/// Takes the keys that were changed while the run went on as the run has them, unless the file is to be applied. Returns
+/// the live keys that the file decides about from now on.
+fn merge_live(connection: &Connection, facts: &mut RunFacts, live: LiveKeys) -> Result<Vec<String>, SetupError> {
+    let keys = settings::live_keys(connection)?;
+    if live == LiveKeys::GiveWay {
+        return Ok(keys.into_iter().collect());
+    }
+    let (_, stored) = newest_settings(connection)?;
+    let Merged { config, won, settled } = merge(&facts.config, &stored, &keys)?;
+    for Change { key, old, new } in &won {
+        tracing::warn!(
+            key,
+            running = old,
+            file = new,
+            "changed while the run went on, and not taken from the run file: start with --apply to take the file's"
+        );
+    }
+    facts.toml = config.to_toml();
+    facts.config = config;
+    Ok(settled)
+}
+
+fn newest_settings(connection: &Connection) -> Result<(u32, String), StoreError> {
+    settings::newest(connection)?.ok_or_else(|| StoreError::corrupt("settings", "there is no revision"))
+}
+
+/// A revision that a start makes.
+fn revision(facts: &RunFacts, revision: u32, now_ms: i64) -> SettingsRow {
+    SettingsRow {
+        revision,
+        toml: facts.toml.clone(),
+        created_ms: now_ms,
+        who: trail::COORDINATOR.to_owned(),
+    }
+}
+
+/// Makes a changed configuration a new revision, with an audit row that names every key, and forgets live keys that the
+/// file decides about.
+fn apply_settings(
+    connection: &mut Connection,
+    facts: &RunFacts,
+    settled: &[String],
+    now_ms: i64,
+) -> Result<u32, SetupError> {
+    let (old_revision, stored) = newest_settings(connection)?;
+    let changes = changes(&stored, &facts.toml);
     let mut standing = progress::load(connection)?;
     let capacity = facts.config.replay.capacity_positions;
+    let transaction = connection.transaction().map_err(StoreError::from)?;
+    for key in settled {
+        settings::forget_live(&transaction, key)?;
+    }
     if changes.is_empty() && standing.window_capacity == capacity {
-        return Ok(revision);
+        transaction.commit().map_err(StoreError::from)?;
+        return Ok(old_revision);
     }
     let detail = changes.iter().map(Change::to_string).collect::<Vec<_>>().join("; ");
-    let transaction = connection.transaction().map_err(StoreError::from)?;
-    progress::insert_settings(&transaction, revision + 1, &facts.toml, now_ms)?;
-    progress::audit(&transaction, "coordinator", "apply-settings", &detail, now_ms)?;
+    settings::insert(&transaction, &revision(facts, old_revision + 1, now_ms))?;
+    note(&transaction, "apply-settings", &detail, now_ms)?;
     if standing.window_capacity != capacity {
         standing.window_capacity = capacity;
         standing.window_epoch += 1;
         progress::save(&transaction, &standing)?;
     }
     transaction.commit().map_err(StoreError::from)?;
-    tracing::info!(revision = revision + 1, changes = %detail, "settings applied");
-    Ok(revision + 1)
-}
-
-/// The keys whose values differ between two TOML texts, by dotted name.
-fn toml_changes(old: &str, new: &str) -> Vec<Change> {
-    let (old, new) = (flatten(old), flatten(new));
-    let absent = || "absent".to_owned();
-    let mut keys: Vec<&String> = old.keys().chain(new.keys()).collect();
-    keys.sort();
-    keys.dedup();
-    let differs = |key: &&&String| old.get(**key) != new.get(**key);
-    keys.iter()
-        .filter(differs)
-        .map(|&key| Change {
-            key: key.clone(),
-            old: old.get(key).cloned().unwrap_or_else(absent),
-            new: new.get(key).cloned().unwrap_or_else(absent),
-        })
-        .collect()
-}
-
-fn flatten(text: &str) -> BTreeMap<String, String> {
-    fn walk(prefix: &str, value: &toml::Value, out: &mut BTreeMap<String, String>) {
-        match value {
-            toml::Value::Table(table) => {
-                for (key, value) in table {
-                    let name = if prefix.is_empty() {
-                        key.clone()
-                    } else {
-                        format!("{prefix}.{key}")
-                    };
-                    walk(&name, value, out);
-                }
-            }
-            other => {
-                out.insert(prefix.to_owned(), other.to_string());
-            }
-        }
-    }
-    let mut out = BTreeMap::new();
-    let table: toml::Table = toml::from_str(text).unwrap_or_default();
-    walk("", &toml::Value::Table(table), &mut out);
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn changed_keys_are_named_with_old_and_new() {
-        let old = "[run]\nname = 'a'\n[network]\nchannels = 32\n[[schedule]]\ngames = 5";
-        let new = "[run]\nname = 'a'\n[network]\nchannels = 64\nblocks = 2\n[[schedule]]\ngames = 6";
-        let text: Vec<String> = toml_changes(old, new).iter().map(Change::to_string).collect();
-        assert_eq!(text[0], "network.blocks: the run has absent, now it is 2");
-        assert_eq!(text[1], "network.channels: the run has 32, now it is 64");
-        assert!(text[2].starts_with("schedule: "), "{text:?}");
-    }
+    tracing::info!(revision = old_revision + 1, changes = %detail, "settings applied");
+    Ok(old_revision + 1)
 }

@@ -19,7 +19,7 @@ use crate::disk::{Gauge, GaugeThread};
 use crate::facts::RunFacts;
 use crate::failpoint::Failpoints;
 use crate::run::{self, Handle, OwnerThread, Surroundings};
-use crate::server::CoordinatorError;
+use crate::server::{CoordinatorError, LiveKeys};
 use crate::setup::{SetupError, open_run};
 use crate::store::actors::{self, ActorRow};
 use crate::store::{StoreError, tokens, window_fence};
@@ -56,7 +56,7 @@ pub(crate) struct TakenUp {
 
 /// Locks the folder and brings the run up. Blocks.
 pub(crate) fn take_up(
-    run: RunConfig,
+    (run, live): (RunConfig, LiveKeys),
     data: &Path,
     config: &Config,
     leases: LeaseRules,
@@ -67,7 +67,7 @@ pub(crate) fn take_up(
     file_system::admit(data, found, config.disk.allow_network_file_system)?;
     let lock = lock_folder(data, "coordinator")?;
     let audits = audit::prepare(config.audit, config.onnxruntime.as_deref())?;
-    let (connection, mut facts): (_, RunFacts) = open_run(data, run, unix_ms())?;
+    let (connection, mut facts): (_, RunFacts) = open_run(data, run, live, unix_ms())?;
     facts.audit = audits.says;
     let fence = window_fence::next(&connection, facts.created_ms).map_err(SetupError::from)?;
     let (disk, watching) = Gauge::start(data, config.disk.clone()).map_err(CoordinatorError::Disk)?;

@@ -47,6 +47,8 @@ enum Wanted {
     Step(u64),
     /// So many positions as they were played, without symmetries, drawn with the generator of this step.
     Positions { count: usize, step: u64 },
+    /// Training batches of this size from now on.
+    Size(usize),
 }
 
 type Answer = Result<Batch, SampleError>;
@@ -136,6 +138,15 @@ impl Batches {
         Ok(())
     }
 
+    /// Batches of another size from the next step on.
+    pub fn resize(&mut self, batch: usize) -> Result<(), BatchError> {
+        for _old in self.taken..self.asked {
+            let _prepared = self.steps.recv().map_err(|_| BatchError::Gone)?;
+        }
+        self.asked = self.taken;
+        self.want(Wanted::Size(batch))
+    }
+
     /// Gives a used batch's buffers back.
     pub fn give_back(&self, batch: Batch) {
         // When there are spare ones enough, this one is dropped.
@@ -183,11 +194,16 @@ impl GameVisitor for Worker {
     fn visit<G: Game>(self, game: G) {
         let augmented = Sampler::new(game.clone(), Augmentation::Symmetries);
         let plain = Sampler::new(game, Augmentation::None);
+        let mut batch = self.batch;
         for wanted in self.orders.iter() {
             let sent = match wanted {
+                Wanted::Size(size) => {
+                    batch = size;
+                    continue;
+                }
                 Wanted::Step(step) => {
                     self.steps
-                        .send(self.sample(&augmented, self.batch, &mut generator(self.seed, "step", step)))
+                        .send(self.sample(&augmented, batch, &mut generator(self.seed, "step", step)))
                 }
                 Wanted::Positions { count, step } => {
                     self.positions
@@ -238,6 +254,19 @@ mod tests {
         let game = AnyGame::parse("tic-tac-toe").unwrap();
         let window = fixture::window(&game, 20, 3);
         Batches::start(&game, window, 8, 42, step).unwrap()
+    }
+
+    #[test]
+    fn batches_of_another_size_come_from_the_next_step_on() {
+        let mut batches = batches(0);
+        assert_eq!(batches.next(10).unwrap().len, 8);
+        batches.resize(3).unwrap();
+        let resized = batches.next(10).unwrap();
+        assert_eq!((resized.len, batches.next(10).unwrap().len), (3, 3));
+        // The generator is that of the step, whatever came before.
+        let mut fresh = self::batches(1);
+        fresh.resize(3).unwrap();
+        assert_eq!(fresh.next(10).unwrap().planes, resized.planes);
     }
 
     #[test]

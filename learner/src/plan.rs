@@ -41,6 +41,8 @@ pub struct Inputs {
     pub given_up_iteration: u32,
     /// Whether a publication is on its way.
     pub publishing: bool,
+    /// Whether people paused training: a candidate that is trained is still published.
+    pub paused: bool,
     /// Generation of the champion that self-play uses now.
     pub champion_generation: u32,
     /// Whether the process was asked to stop.
@@ -65,6 +67,8 @@ pub enum Next {
 pub enum Waiting {
     /// The mirror is still reading what was there.
     Mirror,
+    /// People paused training.
+    Paused,
     /// The window is smaller than the first step wants.
     Window {
         /// Positions it holds.
@@ -85,6 +89,7 @@ impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Waiting::Mirror => f.write_str("reading the window"),
+            Waiting::Paused => f.write_str("waiting: training is paused"),
             Waiting::Window { positions, needed } => {
                 write!(
                     f,
@@ -145,7 +150,16 @@ impl Planner {
         {
             return Next::Publish(goal);
         }
+        if inputs.paused {
+            return Next::Wait(Waiting::Paused);
+        }
         self.train_or_wait(&inputs.window, step)
+    }
+
+    /// Goes by another limit and another least window from now on. The goal stays.
+    pub fn follow(&mut self, limit: StepLimit, window_min_positions: u64) {
+        self.limit = limit;
+        self.window_min_positions = window_min_positions;
     }
 
     /// Steps after which the candidate is cut: all that its positions allow, and at least one, since an untrained network is
@@ -401,6 +415,41 @@ mod tests {
                 positions: 1_200
             })
         );
+    }
+
+    #[test]
+    fn a_pause_holds_the_next_step_and_not_a_candidate_that_is_trained() {
+        let mut planner = planner();
+        let paused = Inputs {
+            paused: true,
+            ..inputs(900)
+        };
+        assert_eq!(planner.next(&paused, 5), Next::Wait(Waiting::Paused));
+        let trained = Inputs {
+            due: due(1, 600),
+            ..paused
+        };
+        assert_eq!(planner.next(&trained, 11), Next::Wait(Waiting::Paused));
+        assert!(matches!(planner.next(&trained, 12), Next::Publish(_)));
+        let stopped = Inputs { stop: true, ..paused };
+        assert_eq!(planner.next(&stopped, 5), Next::Stop);
+    }
+
+    #[test]
+    fn another_limit_holds_from_the_next_step_on() {
+        let mut planner = planner();
+        assert!(matches!(
+            planner.next(&inputs(500), 10),
+            Next::Wait(Waiting::Games { .. })
+        ));
+        let limit = planner.limit().continued(100, 4.0, 10);
+        planner.follow(limit, 2_000);
+        assert!(matches!(
+            planner.next(&inputs(900), 10),
+            Next::Wait(Waiting::Window { needed: 2_000, .. })
+        ));
+        planner.follow(limit, 500);
+        assert_eq!(planner.next(&inputs(525), 10), Next::Train);
     }
 
     #[test]

@@ -8,16 +8,19 @@ use tengen_proto::v1::{
     LearnerStatus, RegisterLearnerRequest, RegisterLearnerResponse, ReportLearnerRequest, ReportLearnerResponse,
 };
 use tengen_service::backoff::Backoff;
-use tengen_service::channel::Channel;
+use tengen_service::channel::{Channel, MESSAGE_BYTES_MAX};
 use tengen_service::host;
+use tengen_service::run_config::RunConfig;
 use tengen_service::usage::UsageMeter;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Request, Status};
 
+use crate::config::LearnerConfig;
 use crate::plan::{Candidate, Inputs};
 use crate::publish::Place;
+use crate::setup::SetupError;
 use crate::signals::Signals;
 use crate::wire::{Refusal, reason, refusal};
 
@@ -78,6 +81,8 @@ fn react(status: &Status) -> Reaction {
 pub struct Reporter {
     client: LearnerServiceClient<Channel>,
     request: RegisterLearnerRequest,
+    /// Revision of the settings that training goes by; 0 before the first registration.
+    revision: u32,
     stop: CancellationToken,
 }
 
@@ -85,8 +90,9 @@ impl Reporter {
     /// A reporter that registers with `request`, until `stop` is cancelled.
     pub fn new(channel: Channel, request: RegisterLearnerRequest, stop: CancellationToken) -> Reporter {
         Reporter {
-            client: LearnerServiceClient::new(channel),
+            client: LearnerServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX),
             request,
+            revision: 0,
             stop,
         }
     }
@@ -101,7 +107,13 @@ impl Reporter {
                 answer = call => answer,
             };
             match answer {
-                Ok(registration) => return Ok(Some(registration.into_inner())),
+                Ok(registration) => {
+                    let registration = registration.into_inner();
+                    if self.revision == 0 {
+                        self.revision = registration.settings_revision;
+                    }
+                    return Ok(Some(registration));
+                }
                 Err(status) if refusal(&status) == Refusal::Final => {
                     return Err(ReporterError::Refused(reason(&status)));
                 }
@@ -113,8 +125,8 @@ impl Reporter {
         }
     }
 
-    /// Reports the status every second and passes on what is due, until stopped or fenced. `run_id` is the run of the
-    /// first registration.
+    /// Reports the status every second and passes on what is due, until stopped or fenced, or until the run has ended.
+    /// `run_id` is the run of the first registration.
     pub async fn run(
         mut self,
         run_id: &str,
@@ -138,6 +150,7 @@ impl Reporter {
                     clock_unix_ms: host::unix_ms(),
                     ..signals.status()
                 }),
+                settings_revision: self.revision,
             };
             self.request.step = report.status.as_ref().map_or(0, |status| status.step);
             let answer = tokio::select! {
@@ -148,6 +161,11 @@ impl Reporter {
                 Ok(answer) => {
                     contact = Contact::Steady;
                     let answer = answer.into_inner();
+                    if answer.ended {
+                        tracing::info!("the run has ended: training ends with a last checkpoint");
+                        return Ok(());
+                    }
+                    self.follow_settings(&answer, signals);
                     signals.update(|inputs| due(inputs, &answer));
                     place.send_modify(|place| place.reports_accepted += 1);
                 }
@@ -170,6 +188,25 @@ impl Reporter {
             }
         }
     }
+}
+
+impl Reporter {
+    /// Passes on settings that were changed. Some that make no sense to this build are said once and left alone.
+    fn follow_settings(&mut self, answer: &ReportLearnerResponse, signals: &Signals) {
+        if answer.run_toml.is_empty() {
+            return;
+        }
+        self.revision = answer.settings_revision;
+        match learner_config(&answer.run_toml) {
+            Ok(config) => signals.offer_settings(config),
+            Err(error) => tracing::error!(revision = self.revision, %error, "changed settings cannot be followed"),
+        }
+    }
+}
+
+fn learner_config(run_toml: &str) -> Result<LearnerConfig, SetupError> {
+    let run = RunConfig::from_toml(run_toml)?;
+    Ok(LearnerConfig::from_section(&run.learner)?)
 }
 
 /// Uses the new fence from now on.
@@ -195,6 +232,7 @@ fn due(inputs: &mut Inputs, answer: &ReportLearnerResponse) {
         positions: answer.candidate_positions,
     });
     inputs.published_iteration = inputs.published_iteration.max(answer.published_iteration);
+    inputs.paused = answer.training_paused;
 }
 
 fn with_deadline<T>(message: T) -> Request<T> {
@@ -228,6 +266,8 @@ mod tests {
             candidate_iteration: 4,
             candidate_positions: 900,
             published_iteration: 2,
+            training_paused: true,
+            ..ReportLearnerResponse::default()
         };
         due(&mut inputs, &answer);
         assert_eq!(
@@ -238,6 +278,7 @@ mod tests {
             })
         );
         assert_eq!(inputs.published_iteration, 3);
+        assert!(inputs.paused);
         due(&mut inputs, &ReportLearnerResponse::default());
         assert_eq!(inputs.due, None);
     }

@@ -170,6 +170,7 @@ impl Learner {
             "learner ready"
         );
         let signals = Arc::new(Signals::default());
+        signals.update(|inputs| inputs.paused = registration.training_paused);
         signals.set_status(|status| {
             status.device = device_name(device);
             status.device_wanted = options.device.unwrap_or(setup.config.device).to_string();

@@ -184,6 +184,8 @@ mod tests {
             .to_owned(),
             seed: 7,
             window_store: String::new(),
+            settings_revision: 1,
+            training_paused: false,
         }
     }
 

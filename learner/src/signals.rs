@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tengen_proto::v1::LearnerStatus;
 
+use crate::config::LearnerConfig;
 use crate::plan::Inputs;
 
 /// Shared between the training thread and the async tasks.
@@ -14,6 +15,8 @@ pub struct Signals {
     inputs: Mutex<Versioned>,
     changed: Condvar,
     status: Mutex<LearnerStatus>,
+    /// Settings that were changed while training goes on, until the training thread takes them.
+    settings: Mutex<Option<LearnerConfig>>,
 }
 
 #[derive(Debug, Default)]
@@ -68,6 +71,17 @@ impl Signals {
         let waited = self.changed.wait_timeout_while(guard, time, |now| !now.inputs.stop);
         let (guard, _) = waited.unwrap_or_else(PoisonError::into_inner);
         guard.inputs.stop
+    }
+
+    /// Has the training thread go by other settings from its next step on.
+    pub fn offer_settings(&self, config: LearnerConfig) {
+        *lock(&self.settings) = Some(config);
+        self.update(|_| {});
+    }
+
+    /// The settings to go by from now on, when there are others.
+    pub fn take_settings(&self) -> Option<LearnerConfig> {
+        lock(&self.settings).take()
     }
 
     /// Changes the status that is reported.

@@ -119,6 +119,11 @@ impl Trainer {
         self.config.rates.at(self.step)
     }
 
+    /// Goes by other constants from the next step on.
+    pub fn follow(&mut self, config: TrainingConfig) {
+        self.config = config;
+    }
+
     /// The constants of training.
     pub fn config(&self) -> &TrainingConfig {
         &self.config

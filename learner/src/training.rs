@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::batches::{BatchError, Batches};
 use crate::checkpoint::{CheckpointError, CheckpointFolder, Encoded, LineModel, TrainingState};
+use crate::config::LearnerConfig;
 use crate::export::{Export, ExportError, PARITY_POSITIONS, export};
 use crate::plan::{Candidate, Inputs, Next, Planner, Waiting};
 use crate::publish::Publication;
@@ -83,6 +84,9 @@ impl Training {
         self.show("starting");
         loop {
             self.note_published(&seen.inputs);
+            if let Some(config) = self.signals.take_settings() {
+                self.follow(config)?;
+            }
             match self.planner.next(&seen.inputs, self.trainer.step()) {
                 Next::Stop => {
                     self.show("stopping");
@@ -106,6 +110,42 @@ impl Training {
                 }
             }
         }
+    }
+
+    /// Goes by settings that were changed meanwhile. What was trained under the old ones stays as it is.
+    fn follow(&mut self, config: LearnerConfig) -> Result<(), TrainingError> {
+        let LearnerConfig {
+            training,
+            limit,
+            window_min_positions,
+            checkpoint_every_steps,
+            // Both are read at a start: a window is split when it is read, and a network lies where it was made.
+            split: _,
+            device: _,
+        } = config;
+        let step = self.trainer.step();
+        let old = *self.planner.limit();
+        let limit = old.continued(limit.batch, limit.samples_per_position, step);
+        if limit.batch != old.batch {
+            self.batches.resize(limit.batch as usize)?;
+        }
+        self.planner.follow(limit, window_min_positions);
+        self.trainer.follow(training);
+        self.checkpoint_every_steps = checkpoint_every_steps;
+        let rate = self.trainer.rate();
+        self.signals.set_status(|status| {
+            status.limit_from_step = limit.from_step;
+            status.limit_from_positions = limit.from_positions;
+            status.learning_rate = rate as f32;
+        });
+        tracing::info!(
+            step,
+            rate,
+            batch = limit.batch,
+            limit.samples_per_position,
+            "settings followed"
+        );
+        Ok(())
     }
 
     /// The newest inputs after something was done, or after the next change when the window turned out to be empty: it was

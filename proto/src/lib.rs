@@ -16,6 +16,18 @@ pub mod v1 {
     tonic::include_proto!("tengen.v1");
 }
 
+impl v1::Activity {
+    /// The name that people write and read.
+    pub const fn name(self) -> &'static str {
+        match self {
+            v1::Activity::SelfPlay => "self-play",
+            v1::Activity::Training => "training",
+            v1::Activity::Gating => "gating",
+            v1::Activity::Unspecified => "something this build does not know",
+        }
+    }
+}
+
 impl std::fmt::Debug for v1::CreateTokenResponse {
     /// Without the secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

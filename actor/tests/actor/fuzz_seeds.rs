@@ -13,7 +13,7 @@ fn every_kept_segment_keeps_every_promise() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/seeds/spool_recovery");
     let mut games = Vec::new();
     for (name, input) in seeds() {
-        // Otherwise the format has changed: cargo run -p tengen-actor --example fuzz_seeds
+        // Otherwise the format has changed: cargo run -p tengen-actor --example spool_fuzz_seeds
         assert!(std::fs::read(folder.join(name)).unwrap() == input, "{name}");
         let found = judge(&input);
         games.push((name, found.games.len(), found.damaged.len(), found.torn.is_some()));

@@ -29,7 +29,7 @@ use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, Streaming};
 
 /// How long anything may take before the test counts as failed. Nothing waits this long when all is well.
-const GUARD: Duration = Duration::from_secs(120);
+const GUARD: Duration = Duration::from_secs(40);
 
 /// What the peer answers to a record that passed its check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

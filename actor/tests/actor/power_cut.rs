@@ -157,8 +157,7 @@ async fn no_game_that_was_sent_or_counted_is_lost_by_a_power_cut_at_any_moment()
                 let into = laid_out(disk, &root, names);
                 let data = into.path().join("data");
                 checked += promises.check(&data, before);
-                // Only where there is a game to wait for: an actor that is stopped at once has not begun to listen.
-                if !games_in(&data).is_empty() {
+                if !segments(&data).is_empty() {
                     left.push(into);
                 }
             }

@@ -177,13 +177,10 @@ async fn a_damaged_segment_costs_the_damaged_game_and_is_set_aside() {
     let data = tempfile::tempdir().unwrap();
     let peer = Peer::new("tic-tac-toe");
     let server = killed_with_games(&peer, data.path(), 50).await;
-    // With this server ends the connection of the killed actor: what was under way on it must not be stored below.
-    server.kill().await;
     let before = spooled(data.path());
     damage_first_segment(data.path());
     let after = spooled(data.path());
     assert_eq!(after.len(), before.len() - 1);
-    let server = peer.serve(ANY_PORT).await;
     peer.state().mood = Mood::Store;
     let process = Process::start(&server.url(), data.path());
     peer.until("every whole game", |state| {

@@ -11,6 +11,7 @@ pub(super) fn json(evidence: &MatchEvidence) -> Value {
         GateState::Promoted => "promoted",
         GateState::Passed => "passed",
         GateState::Rejected => "rejected",
+        GateState::Void => "void",
     };
     let openings = evidence
         .openings

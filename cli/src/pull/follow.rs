@@ -8,11 +8,11 @@ use tengen_proto::v1::{Model, WatchChampionRequest};
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::Channel;
 use tengen_service::lock::lock_folder;
-use tengen_service::{channel, files, shutdown};
+use tengen_service::{files, shutdown};
 use tonic::Code;
 
 use super::folder;
-use crate::client::{CoordinatorArgs, explain, models as models_of, runs as runs_of};
+use crate::client::{CoordinatorArgs, connect, explain, models as models_of, runs as runs_of};
 
 /// Name of the link.
 const CHAMPION: &str = "champion";
@@ -63,7 +63,7 @@ async fn follow(
         // A local run that is just being started has no address yet.
         Err(error) => return Ok(Outcome::Lost(format!("{error:#}"))),
     };
-    let channel = channel::connect(&url, &coordinator.credentials()?)?;
+    let channel = connect(&url, &coordinator.credentials()?)?;
     let mut champions = match models_of(channel.clone()).watch_champion(WatchChampionRequest {}).await {
         Ok(answer) => answer.into_inner(),
         Err(status) => return lost(&status),

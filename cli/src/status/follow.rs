@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tengen_proto::v1::{RunStatus, WatchStatusRequest};
 use tengen_service::backoff::Backoff;
-use tengen_service::channel;
 use tokio::sync::mpsc;
 use tonic::Code;
 
@@ -62,7 +61,7 @@ async fn follow_once(
     let mut client = match run.is_our_reader() {
         true => run.runs()?,
         // Looked up anew each time: a coordinator that is started again may listen elsewhere.
-        false => client::runs(channel::connect(
+        false => client::runs(client::connect(
             &coordinator.served_url()?,
             &coordinator.credentials()?,
         )?),

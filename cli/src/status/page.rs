@@ -27,6 +27,12 @@ pub(super) fn page(status: &RunStatus) -> String {
         ("replay", replay(status)),
         ("rates", rates(status)),
     ];
+    if let Some(steering) = &status.steering {
+        lines.push(("steering", crate::steer::in_words(steering)));
+    }
+    if status.settings_revision > 0 {
+        lines.push(("settings", format!("revision {}", status.settings_revision)));
+    }
     if !status.access.is_empty() {
         lines.push(("access", status.access.clone()));
     }
@@ -188,6 +194,7 @@ pub(crate) fn gate(gate: &Gate) -> String {
         GateState::Promoted => "promoted",
         GateState::Passed => "passed",
         GateState::Rejected => "rejected",
+        GateState::Void => "void",
         GateState::Open | GateState::Unspecified => "playing",
     };
     let left = gate.seconds_left_max.map_or_else(String::new, |seconds| {

@@ -15,10 +15,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use tengen_proto::v1::ListTokensRequest;
 use tengen_proto::v1::admin_service_client::AdminServiceClient;
+use tengen_proto::v1::{GetSettingsRequest, ListTokensRequest};
 use tengen_service::args::LogArgs;
-use tengen_service::channel;
 use tengen_service::credentials::{ConnectArgs, Credentials};
 use tengen_service::lock::lock_folder;
 use tengen_service::run_config::RunConfig;
@@ -29,7 +28,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 
-use crate::client::{ADDRESS_FILE, LISTEN_DEFAULT, read_address};
+use crate::client::{self, ADDRESS_FILE, LISTEN_DEFAULT, read_address};
 use child::{Child, ChildEvent};
 use layout::Layout;
 use progress::Progress;
@@ -61,6 +60,9 @@ pub(crate) struct UpArgs {
     /// Address of the coordinator, a loopback one unless the run has tokens; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = LISTEN_DEFAULT)]
     listen: SocketAddr,
+    /// Take every key from the run's configuration, also those that were changed while the run went on
+    #[arg(long)]
+    apply: bool,
     /// Configuration of the coordinator's process (TOML): TLS, limits, disk, a window in Redis, of which the learner is
     /// told; with [tls] in it, give --ca too
     #[arg(long, value_name = "FILE")]
@@ -97,11 +99,25 @@ pub(crate) async fn run(args: UpArgs, log: &LogArgs) -> anyhow::Result<()> {
         layout.data.display(),
         cluster.url
     ));
+    if let Some(note) = live_keys(&cluster).await {
+        progress.note(&note);
+    }
     let outcome = observe(&mut cluster, &mut progress, &args, &stop).await;
     progress.note("draining");
     cluster.drain().await;
     progress.finish();
     outcome
+}
+
+/// Which keys of the run file are not taken, if there are any.
+async fn live_keys(cluster: &Cluster) -> Option<String> {
+    let mut client = client::runs(client::connect(&cluster.url, &cluster.credentials).ok()?);
+    // A coordinator that does not answer now is told about by the display.
+    let settings = client.get_settings(GetSettingsRequest {}).await.ok()?.into_inner();
+    let keys = settings.live_keys.join(", ");
+    (!keys.is_empty()).then(|| {
+        format!("changed while the run went on, and not taken from the run file: {keys} (--apply takes the file's)")
+    })
 }
 
 /// Follows the cluster until a limit is reached, a signal arrives or a child fails for good.
@@ -133,6 +149,10 @@ async fn observe(
             update = received.recv() => match update {
                 Some(Update::Status(status)) => {
                     progress.show(&status);
+                    if status.steering.as_ref().is_some_and(|steering| steering.ended_unix_ms > 0) {
+                        progress.note("the run has ended; it can still be read (`tengen status --data DIR`)");
+                        break Ok(());
+                    }
                     if reached(args, status.generation, status.games) {
                         break Ok(());
                     }
@@ -177,7 +197,12 @@ impl Cluster {
             std::fs::remove_file(&address_file)
                 .with_context(|| format!("failed to remove the old {}", address_file.display()))?;
         }
-        let mut coordinator = Child::start(layout.coordinator(layout.listen)?, sender.clone())?;
+        let mut first = layout.coordinator(layout.listen)?;
+        if layout.apply {
+            // Not when it is started again: what is changed from now on is not the file's to take back.
+            first.args.push("--apply".into());
+        }
+        let mut coordinator = Child::start(first, sender.clone())?;
         let url = match ready(layout, &mut coordinator, stop).await {
             Ok(Some(url)) => url,
             other => {
@@ -240,8 +265,14 @@ fn address_of(url: &str) -> &str {
 
 /// Refuses a token that the learner and the actors would be refused with: they show this process's own.
 async fn may_start(url: &str, credentials: &Credentials) -> anyhow::Result<()> {
-    let mut admin = AdminServiceClient::new(channel::connect(url, credentials)?);
-    match admin.list_tokens(ListTokensRequest {}).await {
+    let mut admin = AdminServiceClient::new(client::connect(url, credentials)?);
+    match admin
+        .list_tokens(ListTokensRequest {
+            page_size: 1,
+            ..ListTokensRequest::default()
+        })
+        .await
+    {
         Err(status) if matches!(status.code(), Code::Unauthenticated | Code::PermissionDenied) => bail!(
             "this run has tokens, and `tengen up` starts its learner and actors with the one it is given, which must be an \
              admin's (--token-file FILE): {}",

@@ -4,7 +4,7 @@ use tengen_proto::v1::run_event::Event;
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_proto::v1::{Gate, RunStatus, WatchStatusRequest};
 use tengen_service::backoff::Backoff;
-use tengen_service::channel::{self, Channel};
+use tengen_service::channel::Channel;
 use tengen_service::credentials::Credentials;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +32,7 @@ pub(crate) async fn follow(
     let mut backoff = Backoff::default();
     let mut resume_token = String::new();
     while !updates.is_closed() {
-        let Ok(channel) = channel::connect(&url, &credentials) else {
+        let Ok(channel) = client::connect(&url, &credentials) else {
             return;
         };
         let mut client = client::runs(channel);

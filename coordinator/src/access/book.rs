@@ -361,9 +361,9 @@ impl Caller {
     /// The name of the caller in the audit.
     pub(crate) fn who(&self) -> String {
         match self {
-            Caller::Anybody => "anybody".to_owned(),
-            Caller::Token(entry) if entry.name.is_empty() => format!("token {}", entry.id),
-            Caller::Token(entry) => format!("token {} ({})", entry.id, entry.name),
+            Caller::Anybody => "local".to_owned(),
+            Caller::Token(entry) if entry.name.is_empty() => format!("token {} ({})", entry.id, entry.role),
+            Caller::Token(entry) => format!("token {} ({}, {})", entry.id, entry.name, entry.role),
         }
     }
 

@@ -10,7 +10,9 @@ use indicatif::HumanBytes;
 use tengen_service::lock::lock_folder;
 
 use super::spinner;
+use crate::clock::unix_ms;
 use crate::store::checkpoint::fold_all;
+use crate::store::trail::{self, Entry};
 use crate::store::{FILE_NAME, open_writer};
 
 /// Free space that must remain beside what the work needs, bytes.
@@ -46,6 +48,15 @@ pub(super) fn run(data: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("failed to compact {}; it is as it was", path.display()))?;
     fold_all(&connection)?;
     waiting.finish_and_clear();
+    let entry = Entry {
+        who: "local",
+        action: "compact",
+        detail: "the database was made as small as its rows",
+        old: &format!("{before} bytes"),
+        new: &format!("{} bytes", std::fs::metadata(&path)?.len()),
+    };
+    trail::append(&connection, &entry, unix_ms())?;
+    fold_all(&connection)?;
     connection.close().map_err(|(_, error)| error)?;
     let after = std::fs::metadata(&path)?.len();
     println!(

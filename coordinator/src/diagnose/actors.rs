@@ -1,6 +1,6 @@
 //! What is wrong with the actors.
 
-use tengen_proto::v1::ActorStatus;
+use tengen_proto::v1::{Activity, ActorStatus};
 
 use super::{Cause, Snapshot};
 
@@ -120,9 +120,8 @@ fn champion(snapshot: &Snapshot, causes: &mut Vec<Cause>) {
         .any(|actor| actor.waiting.starts_with(NO_MODEL));
     let age_ms = snapshot.now_ms - champion.created_unix_ms;
     let some_play = models.iter().any(|model| !model.is_empty());
-    if (some_failed || some_play && age_ms > CHAMPION_PATIENCE_MS)
-        && models.iter().all(|model| *model != champion.model_id)
-    {
+    let is_due = age_ms > CHAMPION_PATIENCE_MS && !snapshot.is_paused(Activity::SelfPlay);
+    if (some_failed || some_play && is_due) && models.iter().all(|model| *model != champion.model_id) {
         causes.push(Cause::NoActorHasChampion {
             champion: hex::encode(champion.model_id.get(..8).unwrap_or_default()),
             actors: models.len(),

@@ -1,5 +1,7 @@
 //! The causes, in words.
 
+use std::time::{Duration, UNIX_EPOCH};
+
 use indicatif::HumanBytes;
 use tengen_proto::v1;
 
@@ -8,6 +10,12 @@ use tengen_proto::v1;
 pub(crate) enum Cause {
     /// The run is only read.
     AtRest,
+    /// Somebody ended the run for good.
+    Ended { ended_ms: i64 },
+    /// Somebody holds a part of it.
+    Paused { activity: &'static str },
+    /// Somebody keeps the champion.
+    Pinned { champion: String },
     /// New games and networks are refused for want of room.
     DiskFull { why: String },
     /// The room ends soon.
@@ -99,6 +107,8 @@ impl Cause {
     pub(crate) fn severity(&self) -> v1::Severity {
         match self {
             Cause::AtRest
+            | Cause::Ended { .. }
+            | Cause::Paused { .. }
             | Cause::DiskFull { .. }
             | Cause::NoActor { .. }
             | Cause::NoActorHasChampion { .. }
@@ -122,7 +132,8 @@ impl Cause {
             | Cause::AuditsFailed { .. }
             | Cause::LearnerSlower { .. }
             | Cause::CandidateGivenUp { .. } => v1::Severity::Slows,
-            Cause::FewOpenings { .. }
+            Cause::Pinned { .. }
+            | Cause::FewOpenings { .. }
             | Cause::OtherBuild { .. }
             | Cause::DeviceFellBack { .. }
             | Cause::WindowBelowMinimum { .. }
@@ -134,6 +145,9 @@ impl Cause {
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Cause::AtRest => "at-rest",
+            Cause::Ended { .. } => "ended",
+            Cause::Paused { .. } => "paused",
+            Cause::Pinned { .. } => "pinned",
             Cause::DiskFull { .. } => "disk-full",
             Cause::DiskLow { .. } => "disk-low",
             Cause::WindowBehind { .. } => "window-behind",
@@ -169,6 +183,9 @@ impl Cause {
     pub(crate) fn sentence(&self) -> String {
         match self {
             Cause::AtRest => "the run is not running: its data folder is only read".to_owned(),
+            Cause::Ended { .. } => "the run was ended for good: it is read, and nothing about it changes".to_owned(),
+            Cause::Paused { activity } => format!("{activity} is paused"),
+            Cause::Pinned { .. } => "the champion is pinned: gates are played and promote nobody".to_owned(),
             Cause::DiskFull { .. } => "new games and networks are refused: there is no room on the disk".to_owned(),
             Cause::DiskLow { hours_left, .. } => format!("the room on the disk ends in about {hours_left:.0} hours"),
             Cause::WindowBehind { games, .. } => {
@@ -238,6 +255,12 @@ impl Cause {
     pub(crate) fn evidence(&self) -> Vec<String> {
         match self {
             Cause::AtRest | Cause::NoLearner => Vec::new(),
+            Cause::Ended { ended_ms } => vec![format!(
+                "it ended at {}; the audit says who ended it (tengen audit)",
+                moment(*ended_ms)
+            )],
+            Cause::Paused { .. } => vec!["the audit says who paused it and why (tengen audit)".to_owned()],
+            Cause::Pinned { champion } => vec![format!("{champion} stays champion until it is unpinned")],
             Cause::DiskFull { why } => vec![why.clone()],
             Cause::DiskLow {
                 bytes_per_hour,
@@ -310,6 +333,9 @@ impl Cause {
     pub(crate) fn remedy(&self) -> String {
         match self {
             Cause::AtRest => "tengen up --run FILE --data DIR".to_owned(),
+            Cause::Ended { .. } => "tengen runs new NAME".to_owned(),
+            Cause::Paused { activity } => format!("tengen resume {activity}"),
+            Cause::Pinned { .. } => "tengen unpin".to_owned(),
             Cause::DiskFull { .. } | Cause::DiskLow { .. } => {
                 "free space on the disk, or keep less: [retention] in the coordinator's configuration (docs/data.md)"
                     .to_owned()
@@ -384,4 +410,9 @@ fn gate_evidence(pairs: u32, target: u32, actors: usize) -> Vec<String> {
 
 fn last_heard(silent_ms: u64) -> String {
     format!("it was last heard {} seconds ago", silent_ms / 1_000)
+}
+
+/// A time since the Unix epoch, for people.
+fn moment(unix_ms: i64) -> humantime::Rfc3339Timestamp {
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(unix_ms.max(0) as u64))
 }

@@ -1,4 +1,6 @@
-//! What is wrong with the run itself: its disk, its window, its gate, and whom it lets in.
+//! What is wrong with the run itself: what people hold, its disk, its window, its gate, and whom it lets in.
+
+use tengen_proto::v1::Activity;
 
 use super::{Cause, Snapshot};
 
@@ -12,11 +14,33 @@ const TOKEN_ENDS_HOURS: f64 = 72.0;
 const GATE_PATIENCE_MS: i64 = 60_000;
 
 pub(super) fn find(snapshot: &Snapshot, causes: &mut Vec<Cause>) {
+    held(snapshot, causes);
     disk(snapshot, causes);
     window(snapshot, causes);
     gate(snapshot, causes);
     refused(snapshot, causes);
     tokens(snapshot, causes);
+}
+
+/// What people hold.
+fn held(snapshot: &Snapshot, causes: &mut Vec<Cause>) {
+    let Some(steering) = &snapshot.status.steering else {
+        return;
+    };
+    let paused = steering.paused();
+    causes.extend(paused.map(|activity| Cause::Paused {
+        activity: activity.name(),
+    }));
+    if steering.pinned {
+        let champion = snapshot
+            .status
+            .champion
+            .as_ref()
+            .map_or(&[][..], |model| &model.model_id);
+        causes.push(Cause::Pinned {
+            champion: hex::encode(champion.get(..8).unwrap_or_default()),
+        });
+    }
 }
 
 fn disk(snapshot: &Snapshot, causes: &mut Vec<Cause>) {
@@ -68,7 +92,7 @@ fn gate(snapshot: &Snapshot, causes: &mut Vec<Cause>) {
         });
     }
     let old = snapshot.now_ms - gate.opened_unix_ms > GATE_PATIENCE_MS;
-    if status.match_games_per_minute == 0.0 && old {
+    if status.match_games_per_minute == 0.0 && old && !snapshot.is_paused(Activity::Gating) {
         causes.push(Cause::GateWaits {
             gate: gate.gate_id,
             pairs: gate.pairs,

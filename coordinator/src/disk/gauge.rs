@@ -231,7 +231,7 @@ fn len(path: &Path) -> u64 {
 
 /// Bytes of the files in a folder. What vanishes meanwhile, and what cannot be read, counts nothing; links are not
 /// followed.
-fn folder_bytes(folder: &Path, depth: u32) -> u64 {
+pub(crate) fn folder_bytes(folder: &Path, depth: u32) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return 0;
     };

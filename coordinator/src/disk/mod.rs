@@ -8,7 +8,7 @@ mod gauge;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use gauge::{Gauge, GaugeThread, NoRoom};
+pub(crate) use gauge::{Gauge, GaugeThread, NoRoom, folder_bytes};
 
 /// Section `[disk]` of the process's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

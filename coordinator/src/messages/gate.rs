@@ -26,7 +26,7 @@ pub(crate) fn gate_in_progress(gate: &Gate, streak: (u32, u32), opened_ms: i64, 
 pub(crate) fn stored_gate(row: &GateRow, log: &[LogEntry]) -> v1::Gate {
     match row.state {
         GateState::Open => open_gate(row, &row.restore(log)),
-        GateState::Promoted | GateState::Rejected => decided_gate(row),
+        GateState::Promoted | GateState::Rejected | GateState::Void => decided_gate(row),
     }
 }
 
@@ -85,6 +85,7 @@ fn decided_gate(row: &GateRow) -> v1::Gate {
         GateState::Promoted => v1::GateState::Promoted,
         GateState::Rejected if row.streak > 0 => v1::GateState::Passed,
         GateState::Rejected => v1::GateState::Rejected,
+        GateState::Void => v1::GateState::Void,
     };
     v1::Gate {
         gate_id: row.id,

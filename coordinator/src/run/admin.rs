@@ -1,4 +1,4 @@
-//! What administrators change: tokens, actors that are served, games that count.
+//! What administrators change: tokens, actors that are served, games that count; how the run is steered is in `steer`.
 //!
 //! Every change is one transaction with its row in the audit. What must follow it in memory (a token that ends, a window
 //! that begins anew) follows the commit.
@@ -8,12 +8,15 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
+use super::orders::{SteerRefused, Steered, Wish};
 use super::owner::{Now, Outbox};
+use super::settings::{Applied, SettingsRefused, SettingsWish};
 use super::state::State;
 use crate::access::{Access, TokenId};
 use crate::store::actors::ActorRow;
 use crate::store::tokens::{self, TOKENS_MAX, TokenRow};
-use crate::store::{StoreError, actors, games, progress};
+use crate::store::trail::{self, Entry};
+use crate::store::{StoreError, actors, games};
 
 /// A change by somebody.
 #[derive(Debug)]
@@ -49,6 +52,17 @@ pub(crate) enum Change {
     ResumeActor {
         actor: String,
         reply: oneshot::Sender<Result<ActorRow, NoSuchActor>>,
+    },
+    /// Steer the run.
+    Steer {
+        wish: Wish,
+        reason: String,
+        reply: oneshot::Sender<Result<Steered, SteerRefused>>,
+    },
+    /// Change settings.
+    Settings {
+        wish: SettingsWish,
+        reply: oneshot::Sender<Result<Applied, SettingsRefused>>,
     },
     /// Take an actor's self-play games out of the window.
     PurgeActor {
@@ -115,6 +129,14 @@ impl State {
                 let resumed = self.resume_actor(connection, &actor, &by, now)?;
                 out.reply(reply, resumed);
             }
+            Change::Steer { wish, reason, reply } => {
+                let steered = self.steer(connection, (wish, &reason), &by, now, out)?;
+                out.reply(reply, steered);
+            }
+            Change::Settings { wish, reply } => {
+                let applied = self.change_settings(connection, &wish, &by, now, out)?;
+                out.reply(reply, applied);
+            }
             Change::PurgeActor { actor, since_ms, reply } => {
                 let purged = self.purge_actor(connection, &actor, since_ms, &by, now, out)?;
                 out.reply(reply, purged);
@@ -135,15 +157,17 @@ impl State {
         let Some(row) = self.actors.get_mut(actor) else {
             return Ok(Err(NoSuchActor(actor.to_owned())));
         };
+        let old = standing(row);
         row.suspended_ms.get_or_insert(now.unix_ms);
         actors::set_strikes(connection, actor, row.strikes, row.suspended_ms)?;
-        progress::audit(
-            connection,
-            by,
-            "suspend-actor",
-            &format!("{actor}: {reason}"),
-            now.unix_ms,
-        )?;
+        let entry = Entry {
+            who: by,
+            action: "suspend-actor",
+            detail: &format!("{actor}: {reason}"),
+            old,
+            new: "suspended",
+        };
+        trail::append(connection, &entry, now.unix_ms)?;
         tracing::warn!(%actor, by, reason, "actor suspended");
         Ok(Ok(row.clone()))
     }
@@ -158,10 +182,17 @@ impl State {
         let Some(row) = self.actors.get_mut(actor) else {
             return Ok(Err(NoSuchActor(actor.to_owned())));
         };
-        let detail = format!("{actor}: {} strikes forgiven", row.strikes);
+        let (detail, old) = (format!("{actor}: {} strikes forgiven", row.strikes), standing(row));
         (row.strikes, row.suspended_ms) = (0, None);
         actors::set_strikes(connection, actor, 0, None)?;
-        progress::audit(connection, by, "resume-actor", &detail, now.unix_ms)?;
+        let entry = Entry {
+            who: by,
+            action: "resume-actor",
+            detail: &detail,
+            old,
+            new: "served",
+        };
+        trail::append(connection, &entry, now.unix_ms)?;
         tracing::info!(%actor, by, "actor resumed");
         let resumed = row.clone();
         self.forgive_audits(connection, actor)?;
@@ -198,7 +229,13 @@ impl State {
             "{actor}: {flagged} self-play games with {positions} positions stored since {since_ms} ms; window epoch {}",
             purged.window_epoch
         );
-        progress::audit(connection, by, "purge-actor", &detail, now.unix_ms)?;
+        let entry = Entry {
+            who: by,
+            action: "purge-actor",
+            detail: &detail,
+            ..Entry::default()
+        };
+        trail::append(connection, &entry, now.unix_ms)?;
         tracing::warn!(%actor, by, games = flagged, positions, "games taken out of the window");
         Ok(Ok(purged))
     }
@@ -214,7 +251,14 @@ fn create_token(
         return Ok(Err(TooManyTokens));
     }
     tokens::insert(connection, row)?;
-    progress::audit(connection, by, "create-token", &describe(row), now.unix_ms)?;
+    let entry = Entry {
+        who: by,
+        action: "create-token",
+        detail: &describe(row),
+        new: "good",
+        ..Entry::default()
+    };
+    trail::append(connection, &entry, now.unix_ms)?;
     tracing::info!(token = %row.id, role = %row.role, by, "token made");
     Ok(Ok(()))
 }
@@ -228,9 +272,26 @@ fn revoke_token(
     let Some(row) = tokens::revoke(connection, id, now.unix_ms)? else {
         return Ok(Err(NoSuchToken(id.clone())));
     };
-    progress::audit(connection, by, "revoke-token", &describe(&row), now.unix_ms)?;
+    // A token that was revoked before keeps the time of the first.
+    let first = row.revoked_ms == Some(now.unix_ms);
+    let entry = Entry {
+        who: by,
+        action: "revoke-token",
+        detail: &describe(&row),
+        old: if first { "good" } else { "revoked" },
+        new: "revoked",
+    };
+    trail::append(connection, &entry, now.unix_ms)?;
     tracing::info!(token = %row.id, role = %row.role, by, "token revoked");
     Ok(Ok(row))
+}
+
+/// Whether an actor is served, in the words of the audit.
+fn standing(actor: &ActorRow) -> &'static str {
+    match actor.suspended_ms {
+        None => "served",
+        Some(_) => "suspended",
+    }
 }
 
 /// A token in the words of the audit.

@@ -6,7 +6,8 @@ use super::owner::Now;
 use super::request::AuditReport;
 use super::state::State;
 use crate::store::audits::{self, AuditCount, AuditFailure};
-use crate::store::{StoreError, actors, progress};
+use crate::store::trail::{self, Entry};
+use crate::store::{StoreError, actors};
 
 impl State {
     /// Counts an audit, and games that were drawn and missed. An actor with too many failed ones is suspended.
@@ -81,7 +82,14 @@ impl State {
                 "{actor}: {} games failed their audit, the last one at {fault}",
                 count.failed
             );
-            progress::audit(connection, "coordinator", "suspend-actor", &detail, now.unix_ms)?;
+            let entry = Entry {
+                who: trail::COORDINATOR,
+                action: "suspend-actor",
+                detail: &detail,
+                old: "served",
+                new: "suspended",
+            };
+            trail::append(connection, &entry, now.unix_ms)?;
             tracing::error!(%actor, failed = count.failed, "actor suspended");
         }
         actors::set_strikes(connection, actor, row.strikes, row.suspended_ms)

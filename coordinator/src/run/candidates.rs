@@ -1,7 +1,7 @@
 //! The learner and its networks: publications and promotions.
 
 use rusqlite::Connection;
-use tengen_control::{Candidate, Event};
+use tengen_control::{Activity, Candidate, Event};
 use tengen_proto::v1;
 use tengen_records::ModelId;
 
@@ -48,6 +48,8 @@ impl State {
             candidate_iteration: due.map_or(0, |due| due.iteration),
             candidate_positions: due.map_or(0, |due| due.positions),
             published_iteration: self.control.published_iteration(),
+            training_paused: self.control.steering().paused.contains(&Activity::Training),
+            ended: self.control.steering().ended,
         })
     }
 
@@ -74,6 +76,9 @@ impl State {
         }
         if let Some(known) = models::get(connection, model.id)? {
             return Ok(Ok(known));
+        }
+        if self.control.steering().ended {
+            return Ok(Err(PublishRefused::Ended));
         }
         if !self.control.wants_candidate(model.iteration) {
             let (ended, published) = (self.control.iteration(), self.control.published_iteration());

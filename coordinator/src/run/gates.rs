@@ -100,7 +100,7 @@ impl State {
         now: Now,
     ) -> Result<(), StoreError> {
         let (state, streak) = match outcome {
-            Outcome::Promoted => (GateState::Promoted, self.control.streak().1),
+            Outcome::Promoted { streak } => (GateState::Promoted, streak),
             Outcome::Passed { streak } => (GateState::Rejected, streak),
             Outcome::Rejected => (GateState::Rejected, 0),
         };

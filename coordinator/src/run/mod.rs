@@ -11,12 +11,15 @@ mod audits;
 mod candidates;
 mod games;
 mod gates;
+pub(crate) mod orders;
 mod owner;
 pub(crate) mod ratings;
 pub(crate) mod request;
 mod retain;
+pub(crate) mod settings;
 mod state;
 mod status;
+mod steer;
 mod work;
 
 use std::path::Path;
@@ -53,7 +56,7 @@ pub(crate) struct Handle {
     status: watch::Receiver<Arc<v1::RunStatus>>,
     champion: watch::Receiver<Arc<v1::Model>>,
     window: RunWindow,
-    facts: Arc<RunFacts>,
+    facts: watch::Receiver<Arc<RunFacts>>,
 }
 
 impl Handle {
@@ -101,9 +104,9 @@ impl Handle {
         &self.window
     }
 
-    /// The run.
-    pub(crate) fn facts(&self) -> &Arc<RunFacts> {
-        &self.facts
+    /// The run, with its settings as of the last commit.
+    pub(crate) fn facts(&self) -> Arc<RunFacts> {
+        Arc::clone(&self.facts.borrow())
     }
 }
 
@@ -129,15 +132,8 @@ pub(crate) fn spawn(
     surroundings: Surroundings,
 ) -> Result<(Handle, OwnerThread), OwnerError> {
     let (requests, queue) = mpsc::channel(QUEUE_MAX);
-    let owner = owner::Owner::load(
-        connection,
-        data,
-        Arc::clone(&facts),
-        leases,
-        surroundings,
-        Uptime::start(),
-    )?;
-    let (status, champion, window) = owner.outlets();
+    let owner = owner::Owner::load(connection, data, facts, leases, surroundings, Uptime::start())?;
+    let (status, champion, facts, window) = owner.outlets();
     let thread = owner.start(queue)?;
     Ok((
         Handle {

@@ -68,6 +68,8 @@ pub(super) struct Outbox {
     /// The window is to be built again from the stored games.
     pub(super) window_anew: bool,
     pub(super) new_champion: Option<v1::Model>,
+    /// The run under changed settings.
+    pub(super) facts: Option<Arc<RunFacts>>,
     /// Files of networks that retention removes.
     stale_files: Vec<String>,
 }
@@ -97,12 +99,15 @@ pub(super) struct Owner {
     retainer: Retainer,
     status: watch::Sender<Arc<v1::RunStatus>>,
     champion: watch::Sender<Arc<v1::Model>>,
+    /// What others know of the run's settings.
+    told_facts: watch::Sender<Arc<RunFacts>>,
 }
 
 /// What the owner keeps telling.
 type Outlets = (
     watch::Receiver<Arc<v1::RunStatus>>,
     watch::Receiver<Arc<v1::Model>>,
+    watch::Receiver<Arc<RunFacts>>,
     RunWindow,
 );
 
@@ -136,6 +141,7 @@ impl Owner {
         Ok(Owner {
             connection,
             checkpointer,
+            told_facts: watch::Sender::new(Arc::clone(&facts)),
             facts,
             leases,
             uptime,
@@ -150,7 +156,12 @@ impl Owner {
     }
 
     pub(super) fn outlets(&self) -> Outlets {
-        (self.status.subscribe(), self.champion.subscribe(), self.window.clone())
+        (
+            self.status.subscribe(),
+            self.champion.subscribe(),
+            self.told_facts.subscribe(),
+            self.window.clone(),
+        )
     }
 
     pub(super) fn start(self, queue: mpsc::Receiver<Request>) -> Result<OwnerThread, OwnerError> {
@@ -194,6 +205,10 @@ impl Owner {
         match self.commit(batch) {
             Ok(outbox) => {
                 let games = outbox.window.len();
+                if let Some(facts) = outbox.facts {
+                    self.facts = Arc::clone(&facts);
+                    self.told_facts.send_replace(facts);
+                }
                 (0..games).for_each(|_| self.failpoints.pass(Failpoint::Committed));
                 if outbox.window_anew {
                     self.window

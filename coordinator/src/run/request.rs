@@ -120,6 +120,9 @@ pub(crate) enum PublishRefused {
         /// The newest with a candidate.
         published: u32,
     },
+    /// The run was ended.
+    #[error("the run has ended: no candidate is taken any more")]
+    Ended,
     /// Its parent was never seen.
     #[error("parent {0} is not a model of this run")]
     Parent(String),
@@ -175,6 +178,8 @@ pub(crate) struct LearnerTask {
     pub(crate) candidate_iteration: u32,
     pub(crate) candidate_positions: u64,
     pub(crate) published_iteration: u32,
+    pub(crate) training_paused: bool,
+    pub(crate) ended: bool,
 }
 
 /// One thing asked of the owner. A dropped reply means that it could not be committed.

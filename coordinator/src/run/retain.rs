@@ -9,8 +9,9 @@ use rusqlite::Connection;
 use super::owner::Now;
 use crate::files::ModelFiles;
 use crate::retention::RetentionConfig;
+use crate::store::StoreError;
 use crate::store::retention::{self as rows, Removed};
-use crate::store::{StoreError, progress};
+use crate::store::trail::{self, Entry};
 use crate::window::RunWindow;
 
 /// Time between the end of one sweep and the next, milliseconds.
@@ -178,7 +179,13 @@ impl Sweep {
                 self.models.join(", ")
             }
         );
-        progress::audit(connection, "coordinator", "retention", &detail, now.unix_ms)?;
+        let entry = Entry {
+            who: trail::COORDINATOR,
+            action: "retention",
+            detail: &detail,
+            ..Entry::default()
+        };
+        trail::append(connection, &entry, now.unix_ms)?;
         tracing::info!(
             games,
             positions,

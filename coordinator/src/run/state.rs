@@ -23,12 +23,13 @@ use crate::store::gates::{self, StoredOpening};
 use crate::store::leases::{self, LeaseRow, LeaseState};
 use crate::store::progress::{self, Progress};
 use crate::store::ratings::rated_games;
-use crate::store::{StoreError, games, models};
+use crate::store::{StoreError, games, models, steering};
 use crate::window::WindowStanding;
 
 /// Everything the owner knows. What is not in the database (`live` things) survives a reload.
 pub(super) struct State {
     pub(super) facts: Arc<RunFacts>,
+    pub(super) lease_rules: LeaseRules,
     pub(super) control: Control,
     /// Effects of taking up the run that are not carried out yet.
     pending: Vec<Effect>,
@@ -52,6 +53,8 @@ pub(super) struct State {
     pub(super) window_age: WindowAge,
     pub(super) usage: Arc<UsageMeter>,
     pub(super) draining: bool,
+    /// When the run was ended.
+    pub(super) steering_ended_ms: Option<i64>,
 }
 
 impl State {
@@ -74,6 +77,7 @@ impl State {
                 gate.played_by(lease, actor_key(&actor));
             }
         }
+        let steering = steering::load(connection)?;
         let (gates, gates_decided) = gates::counts(connection)?;
         let waiting = models::waiting(connection)?;
         let champion = models::champion(connection)?.ok_or_else(|| StoreError::corrupt("champion", "there is none"))?;
@@ -88,6 +92,7 @@ impl State {
             published_iteration: progress.published_iteration,
             champion: control_model(progress.champion),
             generation: progress.generation,
+            newest_generation: models::newest_generation(connection)?,
             gates,
             gate: restored,
             streak: gates::streak(connection, progress.champion)?,
@@ -103,11 +108,13 @@ impl State {
                 .iter()
                 .map(|row| control_lease(row, &mut players))
                 .collect(),
+            steering: steering.steering,
         };
         let (control, pending) = Control::restore(facts.control_rules(lease_rules)?, snapshot, now_ms)?;
         let rows = actors::all(connection)?.into_iter().map(|row| (row.actor.clone(), row));
         Ok(State {
             facts,
+            lease_rules,
             control,
             pending,
             saved: progress.clone(),
@@ -129,6 +136,7 @@ impl State {
             window_age: WindowAge::default(),
             usage: Arc::new(UsageMeter::start()),
             draining: false,
+            steering_ended_ms: steering.ended_ms,
         })
     }
 
@@ -319,6 +327,23 @@ impl State {
                 Effect::Superseded(model) => {
                     models::set_state(connection, ModelId(model.0), models::ModelState::Superseded)?;
                 }
+                Effect::Held { model, reason } => {
+                    self.settle_model(connection, model, models::ModelState::Held, &reason)?;
+                }
+                Effect::Rejected { model, reason } => {
+                    self.settle_model(connection, model, models::ModelState::Rejected, &reason)?;
+                }
+                Effect::Waits(model) => {
+                    models::set_state(connection, ModelId(model.0), models::ModelState::Candidate)?;
+                }
+                Effect::GateVoid { gate, evidence, reason } => {
+                    self.void_gate(connection, gate, &evidence, &reason, now)?;
+                }
+                Effect::RolledBack {
+                    model,
+                    previous,
+                    reason,
+                } => self.roll_back(connection, model, previous, &reason, out)?,
                 Effect::LeaseClosed { lease, end } => {
                     let state = lease_state(end);
                     leases::close(connection, record_lease(lease), state, now.unix_ms)?;

@@ -103,7 +103,6 @@ impl State {
             created_unix_ms: self.facts.created_ms,
             uptime_ms: now.ms,
             clock_unix_ms: now.unix_ms,
-            settings_revision: self.facts.settings_revision,
             iteration: self.control.iteration(),
             iteration_games: self.control.iteration_games(),
             iteration_games_target: row.games,
@@ -121,6 +120,7 @@ impl State {
             positions: self.control.positions(),
             rejected: self.rejected.clone().into_iter().collect(),
             waiting: waiting(
+                &self.held(),
                 &actors,
                 learner.as_ref(),
                 self.steps_holding_self_play(),
@@ -142,6 +142,8 @@ impl State {
             audit_failed: audits.failed,
             audit_missed: audits.missed,
             audit: self.facts.audit.clone(),
+            steering: Some(self.steering_message()),
+            settings_revision: self.facts.settings_revision,
             usage: Some(self.usage.usage()),
             ..v1::RunStatus::default()
         };
@@ -222,6 +224,22 @@ impl State {
         })
     }
 
+    /// What people hold, in sentences.
+    fn held(&self) -> Vec<String> {
+        let steering = self.control.steering();
+        if steering.ended {
+            return vec!["the run has ended".to_owned()];
+        }
+        let paused = steering.paused.iter().map(|&activity| {
+            let name = messages::activity(activity).name();
+            format!("{name} is paused (`tengen resume {name}` lets it go on)")
+        });
+        let pinned = steering
+            .pinned
+            .then(|| "the champion is pinned (`tengen unpin` lets gates promote)".to_owned());
+        paused.chain(pinned).collect()
+    }
+
     fn actor_statuses(&self, now_ms: u64) -> Vec<v1::ActorStatus> {
         let mut leases: HashMap<ActorId, u32> = HashMap::new();
         for lease in self.control.leases() {
@@ -274,6 +292,7 @@ fn alive(actors: &[v1::ActorStatus]) -> impl Iterator<Item = &v1::ActorStatus> {
 
 /// Who waits for whom, in a sentence; empty when nobody does.
 fn waiting(
+    held: &[String],
     actors: &[v1::ActorStatus],
     learner: Option<&v1::LearnerStatus>,
     behind: Option<u64>,
@@ -284,6 +303,7 @@ fn waiting(
     if !refusing.is_empty() {
         sentences.push(refusing.to_owned());
     }
+    sentences.extend_from_slice(held);
     if alive(actors).next().is_none() {
         sentences.push("no actor is connected".to_owned());
     }

@@ -1,24 +1,28 @@
-//! `AdminService`: tokens, actors, the audit. Who may call it is decided before a call comes here.
+//! `AdminService`: tokens, actors, the audit, and how the run goes on. Who may call it is decided before a call comes
+//! here.
 
 use std::sync::Arc;
 
+use tengen_control::Then;
 use tengen_proto::v1;
 use tengen_proto::v1::admin_service_server::AdminService;
 use tokio::sync::oneshot;
 use tonic::{Code, Request, Response, Status};
 
-use super::{Shared, errors, page_size, page_start};
+use super::{Shared, errors, page_size, page_start, steer};
 use crate::access::{Caller, NewToken, Role, TokenId, caller, reveal};
 use crate::clock::unix_ms;
 use crate::messages;
 use crate::run::admin::{AdminRequest, Change, NoSuchActor, NoSuchToken, TooManyTokens};
+use crate::run::orders::{Steered, Wish};
 use crate::run::request;
+use crate::run::settings::{Mode, SettingsWish};
 use crate::store::tokens::{self, TokenRow};
-use crate::store::{StoreError, progress};
+use crate::store::{StoreError, trail};
 
 /// Longest name of a token, bytes.
 const NAME_LEN_MAX: usize = 100;
-/// Longest reason of a suspension, bytes.
+/// Longest reason of a change, bytes.
 const REASON_LEN_MAX: usize = 200;
 /// Longest time a token may be good for, seconds: a century.
 const VALID_SECONDS_MAX: u64 = 100 * 365 * 86_400;
@@ -36,6 +40,20 @@ impl AdminApi {
             request::Request::Admin(Box::new(AdminRequest { by, change }))
         };
         Ok(self.0.run.ask(request).await?)
+    }
+
+    /// Has the run's owner carry out an order.
+    async fn steer(&self, caller: &Caller, wish: Wish, reason: String) -> Result<Steered, Status> {
+        let reason = plain("reason", reason, REASON_LEN_MAX)?;
+        let steered = self.change(caller, |reply| Change::Steer { wish, reason, reply });
+        Ok(steered.await??)
+    }
+
+    /// The same about a network, which is the answer.
+    async fn steer_model(&self, caller: &Caller, wish: Wish, reason: String) -> Result<Response<v1::Model>, Status> {
+        let model = self.steer(caller, wish, reason).await?.model;
+        let row = model.ok_or_else(|| errors::internal(&"an order about a network names none"))?;
+        Ok(Response::new(messages::bare_model(&self.0.archive.run_id, &row)))
     }
 }
 
@@ -84,10 +102,28 @@ impl AdminService for AdminApi {
         }))
     }
 
-    async fn list_tokens(&self, _: Request<v1::ListTokensRequest>) -> Result<Response<v1::ListTokensResponse>, Status> {
+    async fn list_tokens(
+        &self,
+        request: Request<v1::ListTokensRequest>,
+    ) -> Result<Response<v1::ListTokensResponse>, Status> {
+        let v1::ListTokensRequest {
+            page_size: asked,
+            page_token,
+        } = request.into_inner();
+        let (limit, after) = (page_size(asked) as usize, page_start(&page_token, 0_usize)?);
+        // A run has few of them.
         let rows = self.0.archive.read(tokens::all).await?;
-        let tokens = rows.into_iter().map(message).collect();
-        Ok(Response::new(v1::ListTokensResponse { tokens }))
+        let end = rows.len().min(after.saturating_add(limit));
+        let next_page_token = if end < rows.len() {
+            end.to_string()
+        } else {
+            String::new()
+        };
+        let page = rows.into_iter().take(end).skip(after);
+        Ok(Response::new(v1::ListTokensResponse {
+            tokens: page.map(message).collect(),
+            next_page_token,
+        }))
     }
 
     async fn revoke_token(&self, request: Request<v1::RevokeTokenRequest>) -> Result<Response<v1::Token>, Status> {
@@ -136,6 +172,106 @@ impl AdminService for AdminApi {
         }))
     }
 
+    async fn pause(&self, request: Request<v1::PauseRequest>) -> Result<Response<v1::Steering>, Status> {
+        let caller = caller(&request)?;
+        let v1::PauseRequest { activity, reason } = request.into_inner();
+        let steered = self.steer(&caller, Wish::Pause(steer::activity(activity)?), reason);
+        Ok(Response::new(steered.await?.steering))
+    }
+
+    async fn resume(&self, request: Request<v1::ResumeRequest>) -> Result<Response<v1::Steering>, Status> {
+        let caller = caller(&request)?;
+        let v1::ResumeRequest { activity, reason } = request.into_inner();
+        let steered = self.steer(&caller, Wish::Resume(steer::activity(activity)?), reason);
+        Ok(Response::new(steered.await?.steering))
+    }
+
+    async fn promote_model(&self, request: Request<v1::PromoteModelRequest>) -> Result<Response<v1::Model>, Status> {
+        let caller = caller(&request)?;
+        let v1::PromoteModelRequest {
+            model_id,
+            expected,
+            reason,
+        } = request.into_inner();
+        let wish = Wish::Promote(steer::model(&model_id)?, steer::expected(expected)?);
+        self.steer_model(&caller, wish, reason).await
+    }
+
+    async fn reject_candidate(
+        &self,
+        request: Request<v1::RejectCandidateRequest>,
+    ) -> Result<Response<v1::Model>, Status> {
+        let caller = caller(&request)?;
+        let v1::RejectCandidateRequest {
+            model_id,
+            expected,
+            reason,
+        } = request.into_inner();
+        let wish = Wish::Reject(steer::model(&model_id)?, steer::expected(expected)?);
+        self.steer_model(&caller, wish, reason).await
+    }
+
+    async fn roll_back(&self, request: Request<v1::RollBackRequest>) -> Result<Response<v1::Model>, Status> {
+        let caller = caller(&request)?;
+        let v1::RollBackRequest {
+            model_id,
+            expected,
+            reason,
+            pin,
+        } = request.into_inner();
+        let then = if pin { Then::Pin } else { Then::GoOn };
+        let wish = Wish::RollBack(steer::model(&model_id)?, steer::expected(expected)?, then);
+        self.steer_model(&caller, wish, reason).await
+    }
+
+    async fn pin_champion(&self, request: Request<v1::PinChampionRequest>) -> Result<Response<v1::Steering>, Status> {
+        let caller = caller(&request)?;
+        let v1::PinChampionRequest { expected, reason } = request.into_inner();
+        let steered = self.steer(&caller, Wish::Pin(steer::expected(expected)?), reason);
+        Ok(Response::new(steered.await?.steering))
+    }
+
+    async fn unpin_champion(
+        &self,
+        request: Request<v1::UnpinChampionRequest>,
+    ) -> Result<Response<v1::Steering>, Status> {
+        let caller = caller(&request)?;
+        let steered = self.steer(&caller, Wish::Unpin, request.into_inner().reason);
+        Ok(Response::new(steered.await?.steering))
+    }
+
+    async fn end_run(&self, request: Request<v1::EndRunRequest>) -> Result<Response<v1::Steering>, Status> {
+        let caller = caller(&request)?;
+        let v1::EndRunRequest { run_id, reason } = request.into_inner();
+        let steered = self.steer(&caller, Wish::End(run_id), reason);
+        Ok(Response::new(steered.await?.steering))
+    }
+
+    async fn change_settings(
+        &self,
+        request: Request<v1::ChangeSettingsRequest>,
+    ) -> Result<Response<v1::ChangeSettingsResponse>, Status> {
+        let caller = caller(&request)?;
+        let v1::ChangeSettingsRequest {
+            assignments,
+            expected_revision,
+            validate_only,
+            reason,
+        } = request.into_inner();
+        let wish = SettingsWish {
+            assignments: assignments.into_iter().map(|one| (one.key, one.value)).collect(),
+            expected_revision,
+            mode: if validate_only { Mode::Compare } else { Mode::Apply },
+            reason: plain("reason", reason, REASON_LEN_MAX)?,
+        };
+        let applied = self.change(&caller, |reply| Change::Settings { wish, reply });
+        let applied = applied.await??;
+        Ok(Response::new(v1::ChangeSettingsResponse {
+            revision: applied.revision,
+            changes: applied.changes.into_iter().map(messages::setting_change).collect(),
+        }))
+    }
+
     async fn list_audit(
         &self,
         request: Request<v1::ListAuditRequest>,
@@ -155,7 +291,7 @@ impl AdminService for AdminApi {
 }
 
 fn audit_page(connection: &rusqlite::Connection, before: i64, limit: u32) -> Result<v1::ListAuditResponse, StoreError> {
-    let mut rows = progress::audit_before(connection, before, limit + 1)?;
+    let mut rows = trail::before(connection, before, limit + 1)?;
     let next = rows.len() > limit as usize;
     rows.truncate(limit as usize);
     let last = rows.last().filter(|_| next);
@@ -165,6 +301,8 @@ fn audit_page(connection: &rusqlite::Connection, before: i64, limit: u32) -> Res
         who: row.who,
         action: row.action,
         detail: row.detail,
+        old: row.old,
+        new: row.new,
     });
     Ok(v1::ListAuditResponse {
         entries: entries.collect(),

@@ -116,6 +116,7 @@ impl From<PublishRefused> for Status {
     fn from(error: PublishRefused) -> Status {
         match error {
             PublishRefused::Fenced(fenced) => fenced.into(),
+            PublishRefused::Ended => precondition("RUN_ENDED", "run", error),
             PublishRefused::Iteration {
                 iteration, published, ..
             } if iteration <= published => refusal(Code::AlreadyExists, "ITERATION_PUBLISHED", error),

@@ -38,6 +38,7 @@ impl LearnerService for LearnerApi {
             .ask(|reply| request::Request::RegisterLearner { status, reply })
             .await?;
         let facts = self.0.run.facts();
+        let steering = self.0.run.status().borrow().steering.clone().unwrap_or_default();
         Ok(Response::new(v1::RegisterLearnerResponse {
             run_id: facts.id.to_string(),
             game: facts.game.spec().id.clone(),
@@ -50,6 +51,8 @@ impl LearnerService for LearnerApi {
                 RunWindow::Memory(_) => String::new(),
                 RunWindow::Redis(feed) => feed.server().to_owned(),
             },
+            settings_revision: facts.settings_revision,
+            training_paused: steering.paused().any(|paused| paused == v1::Activity::Training),
         }))
     }
 
@@ -57,24 +60,40 @@ impl LearnerService for LearnerApi {
         &self,
         request: Request<v1::ReportLearnerRequest>,
     ) -> Result<Response<v1::ReportLearnerResponse>, Status> {
-        let v1::ReportLearnerRequest { fence, status } = request.into_inner();
+        let v1::ReportLearnerRequest {
+            fence,
+            status,
+            settings_revision: followed,
+        } = request.into_inner();
         let status = checked(status.unwrap_or_default())?;
         let task = self
             .0
             .run
             .ask(|reply| request::Request::ReportLearner { fence, status, reply })
             .await??;
+        let facts = self.0.run.facts();
         let LearnerTask {
             iteration,
             candidate_iteration,
             candidate_positions,
             published_iteration,
+            training_paused,
+            ended,
         } = task;
         Ok(Response::new(v1::ReportLearnerResponse {
             iteration,
             candidate_iteration,
             candidate_positions,
             published_iteration,
+            training_paused,
+            ended,
+            settings_revision: facts.settings_revision,
+            // A learner that does not say which revision it follows is one that cannot.
+            run_toml: if followed == 0 || followed == facts.settings_revision {
+                String::new()
+            } else {
+                facts.toml.clone()
+            },
         }))
     }
 }

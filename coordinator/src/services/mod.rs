@@ -10,6 +10,7 @@ mod publish;
 mod ratings;
 mod replay;
 mod run;
+mod steer;
 mod submit;
 mod watch;
 
@@ -65,7 +66,7 @@ impl Shared {
         stop: CancellationToken,
         failpoints: Failpoints,
     ) -> Shared {
-        let leases = Arc::new(LeaseBook::new(readers.clone(), Arc::clone(run.facts())));
+        let leases = Arc::new(LeaseBook::new(readers.clone(), run.facts()));
         let archive = Archive {
             run_id: run.facts().id.as_str().into(),
             readers,

@@ -34,7 +34,7 @@ pub(super) async fn take(shared: &Shared, mut parts: Streaming<v1::PublishModelR
         .model
         .ok_or_else(|| errors::bad_field("header.model", "it is missing"))?;
     let bytes = gather(&mut parts, model.size_bytes).await?;
-    let facts = std::sync::Arc::clone(shared.run.facts());
+    let facts = shared.run.facts();
     let (files, disk) = (shared.archive.files.clone(), shared.disk.clone());
     let (row, files) = blocking(move || {
         let row = examine(&facts, &model, &bytes)?;
@@ -55,7 +55,7 @@ pub(super) async fn take(shared: &Shared, mut parts: Streaming<v1::PublishModelR
         .await?;
     match published {
         Ok(row) => {
-            let facts = std::sync::Arc::clone(shared.run.facts());
+            let facts = shared.run.facts();
             shared
                 .archive
                 .read(move |connection| messages::model(connection, facts.id.as_str(), &row))

@@ -17,7 +17,7 @@ use crate::clock::unix_ms;
 use crate::diagnose::{Cause, Snapshot, diagnose};
 use crate::messages;
 use crate::store::gates::{self, GateState};
-use crate::store::{StoreError, actors, tokens};
+use crate::store::{StoreError, actors, settings, tokens};
 
 /// Shortest and longest distance between two messages of a watch, milliseconds.
 const INTERVAL_MS: std::ops::RangeInclusive<u32> = 100..=60_000;
@@ -123,6 +123,49 @@ impl RunService for RunApi {
         let actors = rows.into_iter().map(messages::actor).collect();
         Ok(Response::new(v1::ListActorsResponse {
             actors,
+            next_page_token,
+        }))
+    }
+
+    async fn get_settings(&self, _: Request<v1::GetSettingsRequest>) -> Result<Response<v1::Settings>, Status> {
+        let settings = self.0.read(|connection| {
+            let mut rows = settings::before(connection, u32::MAX, 2)?.into_iter();
+            let newest = rows
+                .next()
+                .ok_or_else(|| StoreError::corrupt("settings", "there is no revision"))?;
+            Ok(v1::Settings {
+                live_keys: settings::live_keys(connection)?.into_iter().collect(),
+                ..messages::settings(newest, rows.next().as_ref())
+            })
+        });
+        Ok(Response::new(settings.await?))
+    }
+
+    async fn list_settings(
+        &self,
+        request: Request<v1::ListSettingsRequest>,
+    ) -> Result<Response<v1::ListSettingsResponse>, Status> {
+        let v1::ListSettingsRequest {
+            page_size: asked,
+            page_token,
+        } = request.into_inner();
+        let limit = page_size(asked) as usize;
+        let before = page_start(&page_token, u32::MAX)?;
+        // One more than asked for: what the last of the page is compared with.
+        let rows = self
+            .0
+            .read(move |connection| settings::before(connection, before, limit as u32 + 1))
+            .await?;
+        let next_page_token = match rows.get(limit) {
+            Some(_) => rows[limit - 1].revision.to_string(),
+            None => String::new(),
+        };
+        let page = rows.iter().take(limit).enumerate().map(|(n, row)| v1::Settings {
+            run_toml: String::new(),
+            ..messages::settings(row.clone(), rows.get(n + 1))
+        });
+        Ok(Response::new(v1::ListSettingsResponse {
+            settings: page.collect(),
             next_page_token,
         }))
     }
@@ -233,7 +276,7 @@ fn read_gates(connection: &rusqlite::Connection, before: u32, limit: u32) -> Res
         .map(|row| {
             let log = match row.state {
                 GateState::Open => gates::log(connection, row.id)?,
-                GateState::Promoted | GateState::Rejected => Vec::new(),
+                GateState::Promoted | GateState::Rejected | GateState::Void => Vec::new(),
             };
             Ok(messages::stored_gate(row, &log))
         })

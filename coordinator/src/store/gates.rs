@@ -23,6 +23,8 @@ pub enum GateState {
     Promoted,
     /// The champion stays: the candidate failed, or passed as one of several in a row and was not the last.
     Rejected,
+    /// Somebody closed it before it was decided.
+    Void,
 }
 
 impl GateState {
@@ -32,6 +34,7 @@ impl GateState {
             GateState::Open => "open",
             GateState::Promoted => "promoted",
             GateState::Rejected => "rejected",
+            GateState::Void => "void",
         }
     }
 }
@@ -165,10 +168,12 @@ pub fn decide(connection: &Connection, gate: GateId, decided: Decided, now_ms: i
     Ok(())
 }
 
-/// Successive candidates that have passed against the champion: those of the newest decided gate.
+/// Successive candidates that have passed against the champion: those of the newest decided gate since people last went
+/// back to that champion. A void gate neither adds to them nor ends them.
 pub fn streak(connection: &Connection, champion: ModelId) -> Result<u32, StoreError> {
     let sql = "SELECT CASE state WHEN 'rejected' THEN streak ELSE 0 END FROM gates \
-               WHERE champion = ?1 AND state IN ('promoted', 'rejected') ORDER BY gate DESC LIMIT 1";
+               WHERE champion = ?1 AND state IN ('promoted', 'rejected') \
+               AND decided_ms > coalesce((SELECT max(at_ms) FROM rollbacks WHERE model = ?1), -1) ORDER BY gate DESC LIMIT 1";
     let streak = connection.query_row(sql, [champion.0], |row| row.get(0));
     Ok(streak.optional()?.unwrap_or(0))
 }
@@ -314,7 +319,9 @@ impl GateRow {
             openings: self.drawn,
         };
         let pool: Vec<MatchPlan> = self.pool.iter().map(StoredMatch::plan).collect();
-        let mut gate = Gate::new(GateId(self.id), candidate, champion).with_pool(&pool);
+        let mut gate = Gate::new(GateId(self.id), candidate, champion)
+            .with_pool(&pool)
+            .with_in_a_row(self.in_a_row);
         log.iter().for_each(|entry| gate.append(*entry));
         gate
     }
@@ -379,7 +386,12 @@ fn columns(row: &rusqlite::Row) -> rusqlite::Result<Columns> {
 }
 
 fn parse(columns: Columns) -> Result<GateRow, StoreError> {
-    let states = [GateState::Open, GateState::Promoted, GateState::Rejected];
+    let states = [
+        GateState::Open,
+        GateState::Promoted,
+        GateState::Rejected,
+        GateState::Void,
+    ];
     let state = states.into_iter().find(|state| state.as_str() == columns.state);
     let pairs_by_half_points = match &columns.pair_scores {
         None => [0; 5],

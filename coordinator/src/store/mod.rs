@@ -16,8 +16,11 @@ pub mod ratings;
 pub mod readers;
 pub mod retention;
 mod schema;
+pub mod settings;
 pub mod snapshot;
+pub mod steering;
 pub mod tokens;
+pub mod trail;
 pub mod window_fence;
 
 use std::path::{Path, PathBuf};

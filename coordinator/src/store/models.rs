@@ -21,18 +21,21 @@ pub enum ModelState {
     FormerChampion,
     /// Failed its gate.
     Rejected,
-    /// A newer candidate took its place: before its gate began, or after it passed as one of several in a row.
+    /// A newer candidate took its place: before its gate was decided, or after it passed as one of several in a row.
     Superseded,
+    /// Passed its gate while the champion was pinned.
+    Held,
 }
 
 impl ModelState {
-    const ALL: [ModelState; 6] = [
+    const ALL: [ModelState; 7] = [
         ModelState::Candidate,
         ModelState::Gating,
         ModelState::Champion,
         ModelState::FormerChampion,
         ModelState::Rejected,
         ModelState::Superseded,
+        ModelState::Held,
     ];
 
     /// The stable name.
@@ -44,6 +47,7 @@ impl ModelState {
             ModelState::FormerChampion => "former-champion",
             ModelState::Rejected => "rejected",
             ModelState::Superseded => "superseded",
+            ModelState::Held => "held",
         }
     }
 }
@@ -192,6 +196,22 @@ pub fn promotions_between(
     }
     promotions.reverse();
     Ok(promotions)
+}
+
+/// Makes an earlier champion champion again if `previous` is champion: false, and nothing changed, when it is not.
+pub fn roll_back(connection: &Connection, id: ModelId, previous: ModelId, reason: &str) -> Result<bool, StoreError> {
+    let sql = "UPDATE models SET state = 'former-champion' WHERE model = ?1 AND state = 'champion'";
+    if connection.execute(sql, [previous.0])? != 1 {
+        return Ok(false);
+    }
+    let sql = "UPDATE models SET state = 'champion', verdict = ?2 WHERE model = ?1 AND generation IS NOT NULL";
+    Ok(connection.execute(sql, params![id.0, reason])? == 1)
+}
+
+/// The newest generation there was.
+pub fn newest_generation(connection: &Connection) -> Result<u32, StoreError> {
+    let sql = "SELECT coalesce(max(generation), 0) FROM models";
+    Ok(connection.query_row(sql, [], |row| row.get(0))?)
 }
 
 /// One network with its probes.

@@ -1,4 +1,4 @@
-//! What the run is, where it stands, its settings and the audit trail.
+//! What the run is, and where it stands.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tengen_games::Fingerprint;
@@ -151,67 +151,6 @@ pub fn save(connection: &Connection, progress: &Progress) -> Result<(), StoreErr
             progress.window_capacity
         ])?;
     Ok(())
-}
-
-/// The newest settings: revision and TOML.
-pub fn newest_settings(connection: &Connection) -> Result<Option<(u32, String)>, StoreError> {
-    let sql = "SELECT revision, toml FROM settings ORDER BY revision DESC LIMIT 1";
-    Ok(connection
-        .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?)
-}
-
-/// The TOML of one revision.
-pub fn settings(connection: &Connection, revision: u32) -> Result<Option<String>, StoreError> {
-    let sql = "SELECT toml FROM settings WHERE revision = ?1";
-    Ok(connection.query_row(sql, [revision], |row| row.get(0)).optional()?)
-}
-
-/// Adds a revision.
-pub fn insert_settings(connection: &Connection, revision: u32, toml: &str, now_ms: i64) -> Result<(), StoreError> {
-    connection.execute(
-        "INSERT INTO settings VALUES (?1, ?2, ?3)",
-        params![revision, toml, now_ms],
-    )?;
-    Ok(())
-}
-
-/// Notes who changed what.
-pub fn audit(connection: &Connection, who: &str, action: &str, detail: &str, now_ms: i64) -> Result<(), StoreError> {
-    let sql = "INSERT INTO audit (at_ms, who, action, detail) VALUES (?1, ?2, ?3, ?4)";
-    connection.execute(sql, params![now_ms, who, action, detail])?;
-    Ok(())
-}
-
-/// A row of the audit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditRow {
-    /// Its number, increasing.
-    pub id: i64,
-    /// When.
-    pub at_ms: i64,
-    /// Who.
-    pub who: String,
-    /// What.
-    pub action: String,
-    /// The particulars.
-    pub detail: String,
-}
-
-/// Up to `limit` rows of the audit before this number, newest first.
-pub fn audit_before(connection: &Connection, before: i64, limit: u32) -> Result<Vec<AuditRow>, StoreError> {
-    let sql = "SELECT id, at_ms, who, action, detail FROM audit WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
-    let mut statement = connection.prepare(sql)?;
-    let rows = statement.query_map(params![before, limit], |row| {
-        Ok(AuditRow {
-            id: row.get(0)?,
-            at_ms: row.get(1)?,
-            who: row.get(2)?,
-            action: row.get(3)?,
-            detail: row.get(4)?,
-        })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// Notes the end of an iteration.

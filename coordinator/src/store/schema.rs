@@ -15,7 +15,7 @@ pub const VERSION: u32 = MIGRATIONS.len() as u32;
 /// Folder within the data folder that keeps the copies made before migrations.
 pub const BACKUPS: &str = "backups";
 
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
@@ -24,6 +24,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("schema_6.sql"),
     include_str!("schema_7.sql"),
     include_str!("schema_8.sql"),
+    include_str!("schema_9.sql"),
 ];
 
 /// The schema version of a database, 0 when it is empty.
@@ -71,13 +72,26 @@ pub(super) fn migrate(connection: &mut Connection, folder: &Path, path: &Path) -
         snapshot::copy(connection, &copy, |_| {})?;
         tracing::info!(from = found, to = VERSION, backup = %copy.display(), "migrating the database");
     }
+    // A step that makes a table anew drops one that others refer to; the references are checked before its commit.
+    connection.pragma_update(None, "foreign_keys", false)?;
     for (step, sql) in MIGRATIONS.iter().enumerate().skip(found as usize) {
         let transaction = connection.transaction()?;
         transaction.execute_batch(sql)?;
+        check_references(&transaction)?;
         transaction.pragma_update(None, "user_version", step as u32 + 1)?;
         transaction.commit()?;
     }
+    connection.pragma_update(None, "foreign_keys", true)?;
     Ok(())
+}
+
+fn check_references(connection: &Connection) -> Result<(), StoreError> {
+    let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
+    let mut rows = statement.query([])?;
+    match rows.next()? {
+        None => Ok(()),
+        Some(row) => Err(StoreError::corrupt("reference", row.get::<_, String>(0)?)),
+    }
 }
 
 #[cfg(test)]

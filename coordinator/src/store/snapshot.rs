@@ -90,7 +90,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let writer = open_writer(folder.path()).unwrap();
         let insert = |n: i64| {
-            let sql = "INSERT INTO audit VALUES (?1, 0, 'test', 'test', ?2)";
+            let sql = "INSERT INTO audit (id, at_ms, who, action, detail) VALUES (?1, 0, 'test', 'test', ?2)";
             writer.execute(sql, (n, "x".repeat(1 << 20))).unwrap();
         };
         // More than one step of pages.

@@ -146,8 +146,7 @@ async fn a_suspended_actor_is_not_served_until_it_is_resumed() {
     assert_eq!(resumed.suspended_unix_ms, 0);
     let mut actor = Actor::new(&guarded.rig, "actor-1").await;
     assert_eq!(actor.submit_bytes(game).await.verdict(), v1::Verdict::Stored);
-    let rows =
-        "SELECT count(*) FROM audit WHERE action IN ('suspend-actor', 'resume-actor') AND who LIKE 'token %(init)'";
+    let rows = "SELECT count(*) FROM audit WHERE action IN ('suspend-actor', 'resume-actor') AND who LIKE 'token %(init, admin)'";
     assert_eq!(guarded.rig.count(rows), 2);
     guarded.rig.stop().await;
 }

@@ -15,6 +15,25 @@ use tonic::{Code, Status, Streaming};
 use crate::door::{Guarded, assert_refused, options_with};
 use crate::rig::{Actor, Rig};
 
+/// Every token, read in pages of two.
+async fn tokens(guarded: &Guarded) -> Vec<v1::Token> {
+    let mut request = v1::ListTokensRequest {
+        page_size: 2,
+        page_token: String::new(),
+    };
+    let mut all = Vec::new();
+    loop {
+        let answer = guarded.admin().list_tokens(request.clone()).await;
+        let page = answer.expect("tokens").into_inner();
+        assert!(page.tokens.len() <= 2, "{page:?}");
+        all.extend(page.tokens);
+        if page.next_page_token.is_empty() {
+            return all;
+        }
+        request.page_token = page.next_page_token;
+    }
+}
+
 async fn watch(guarded: &Guarded, credentials: &Credentials) -> Streaming<v1::RunStatus> {
     let mut client = RunServiceClient::new(guarded.channel(credentials));
     let request = v1::WatchStatusRequest {
@@ -114,8 +133,7 @@ async fn tokens_outlive_a_restart_and_every_change_is_in_the_audit() {
     let guarded = guarded.restart().await;
     guarded.status_with(&kept_credentials).await.expect("a status");
     guarded.status_with(&gone_credentials).await.expect_err("a refusal");
-    let list = guarded.admin().list_tokens(v1::ListTokensRequest {}).await;
-    let tokens = list.expect("tokens").into_inner().tokens;
+    let tokens = tokens(&guarded).await;
     assert_eq!(tokens.len(), 6);
     let find = |id: &str| {
         tokens
@@ -126,7 +144,7 @@ async fn tokens_outlive_a_restart_and_every_change_is_in_the_audit() {
     };
     assert_eq!(find(&kept.token_id), kept);
     assert!(find(&gone.token_id).revoked_unix_ms > 0);
-    assert!(kept.created_by.ends_with("(init)"), "{}", kept.created_by);
+    assert!(kept.created_by.ends_with("(init, admin)"), "{}", kept.created_by);
 
     let request = v1::ListAuditRequest {
         page_size: 2,
@@ -136,6 +154,10 @@ async fn tokens_outlive_a_restart_and_every_change_is_in_the_audit() {
     assert_eq!(page.entries.len(), 2);
     assert_eq!(page.entries[0].action, "revoke-token");
     assert!(page.entries[0].detail.contains(&gone.token_id), "{:?}", page.entries[0]);
+    assert_eq!(
+        (page.entries[0].old.as_str(), page.entries[0].new.as_str()),
+        ("good", "revoked")
+    );
     assert_eq!(page.entries[0].who, kept.created_by);
     let rest = v1::ListAuditRequest {
         page_size: 1_000,

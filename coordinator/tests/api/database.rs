@@ -412,5 +412,8 @@ async fn compacting_gives_space_back_and_never_beside_a_coordinator() {
     assert_sound(folder.path()).await;
     let rig = Rig::start_in(folder, &toml).await.expect("it starts");
     assert_eq!(rig.status().await.games, 4);
+    let row = rig.trail().await.remove(0);
+    assert_eq!((row.action.as_str(), row.who.as_str()), ("compact", "local"));
+    assert!(row.old.ends_with(" bytes") && row.old != row.new, "{row:?}");
     rig.stop().await;
 }

@@ -5,6 +5,7 @@ use tengen_proto::v1::Severity;
 use tengen_proto::v1::run_service_client::RunServiceClient;
 
 use crate::rig::{Actor, FIXED, Learner, NONE, Rig, TIC_TAC_TOE, hello, options};
+use crate::steering;
 
 /// Everything that is found now.
 pub(crate) async fn findings(rig: &Rig) -> Vec<v1::Finding> {
@@ -38,6 +39,7 @@ async fn say(learner: &mut Learner, status: v1::LearnerStatus) {
     let request = v1::ReportLearnerRequest {
         fence: learner.welcome.fence,
         status: Some(status),
+        settings_revision: 0,
     };
     learner.client.report(request).await.expect("an answer");
 }
@@ -180,6 +182,34 @@ async fn builds_of_another_protocol_are_named() {
         "{protocol:?}"
     );
     assert_eq!(rig.status().await.refused_calls["PROTOCOL"], 1);
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn what_people_hold_is_named_and_an_ended_run_is_nothing_else() {
+    let rig = Rig::start(TIC_TAC_TOE).await;
+    steering::pause(&rig, v1::Activity::SelfPlay).await;
+    let paused = found(&rig, "paused").await;
+    assert_eq!(
+        (paused.severity(), &paused.sentence[..], &paused.remedy[..]),
+        (Severity::Stops, "self-play is paused", "tengen resume self-play")
+    );
+    steering::resume(&rig, v1::Activity::SelfPlay).await;
+    assert!(!is_found(&rig, "paused").await);
+
+    let champion = rig.model("champion").await;
+    let seen = steering::expected(&rig).await;
+    steering::pin(&rig, seen).await.expect("it is pinned");
+    let pinned = found(&rig, "pinned").await;
+    assert!(
+        pinned.evidence[0].starts_with(&hex::encode(&champion.model_id[..8])),
+        "{pinned:?}"
+    );
+
+    let run = rig.status().await.run_id;
+    steering::end(&rig, &run).await.expect("an end");
+    let all = findings(&rig).await;
+    assert!(all.len() == 1 && all[0].cause == "ended", "{all:?}");
     rig.stop().await;
 }
 

@@ -16,5 +16,7 @@ mod redis_faults;
 mod retention;
 mod rig;
 mod runs;
+mod settings;
+mod steering;
 mod watch;
 mod window;

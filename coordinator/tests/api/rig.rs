@@ -8,11 +8,12 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tempfile::TempDir;
 use tengen_control::LeaseRules;
-use tengen_coordinator::{AuditConfig, Config as ProcessConfig, Coordinator, CoordinatorError, Options};
+use tengen_coordinator::{AuditConfig, Config as ProcessConfig, Coordinator, CoordinatorError, LiveKeys, Options};
 use tengen_games::{AnyGame, Fingerprint, Game, GameVisitor};
 use tengen_network::{Config, Metadata, Shape, model_id, random_weights, write_onnx};
 use tengen_proto::v1;
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
+use tengen_proto::v1::admin_service_client::AdminServiceClient;
 use tengen_proto::v1::learner_service_client::LearnerServiceClient;
 use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_proto::v1::publish_model_request::Part;
@@ -77,6 +78,7 @@ pub(crate) fn options(data: &Path, toml: &str) -> Options {
             ..ProcessConfig::default()
         },
         addr_file: None,
+        live_keys: LiveKeys::Win,
         leases: leases(),
         metrics: MetricsArgs::default(),
     }
@@ -201,6 +203,17 @@ impl Reached {
         ReplayServiceClient::new(self.channel().await)
     }
 
+    pub(crate) async fn admin(&self) -> AdminServiceClient<Channel> {
+        AdminServiceClient::new(self.channel().await)
+    }
+
+    /// The audit's rows, newest first.
+    pub(crate) async fn trail(&self) -> Vec<v1::AuditEntry> {
+        let request = v1::ListAuditRequest::default();
+        let page = self.admin().await.list_audit(request).await.expect("a page");
+        page.into_inner().entries
+    }
+
     pub(crate) async fn model(&self, name: &str) -> v1::Model {
         let request = v1::GetModelRequest { name: name.to_owned() };
         self.models()
@@ -312,6 +325,21 @@ impl Actor {
         let order = order_from_wire(&wire).expect("a good order");
         let expected = expected(&self.hello, &order);
         Assignment { order, expected }
+    }
+
+    /// Why there is no work.
+    pub(crate) async fn no_work(&mut self) -> String {
+        let request = v1::GetWorkRequest {
+            actor_id: self.id.clone(),
+            games_parallel: 1,
+            games_per_minute: 0.0,
+            takes_players: true,
+        };
+        let answer = self.client.get_work(request).await.expect("an answer").into_inner();
+        let Some(v1::get_work_response::Work::Wait(wait)) = answer.work else {
+            panic!("work: {answer:?}")
+        };
+        wait.reason
     }
 
     /// Asks until there is a lease of this kind.
@@ -500,6 +528,7 @@ impl Learner {
         let request = v1::ReportLearnerRequest {
             fence: self.welcome.fence,
             status: None,
+            settings_revision: self.welcome.settings_revision,
         };
         Ok(self.client.report(request).await?.into_inner())
     }

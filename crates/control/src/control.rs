@@ -1,6 +1,7 @@
 //! The state machine itself: one owner of a run's state, one function that takes an event.
 
 mod hand_out;
+mod steer;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -14,6 +15,7 @@ use crate::rating::Desk;
 use crate::rules::{GatePlay, GateRule, Rules, RulesError};
 use crate::schedule::Row;
 use crate::snapshot::{CandidateDue, Snapshot};
+use crate::steering::{Activity, Steering};
 
 /// Where the run's gate stands.
 #[derive(Clone, Debug)]
@@ -61,6 +63,7 @@ pub struct Control {
     published_iteration: u32,
     champion: ModelId,
     generation: u32,
+    newest_generation: u32,
     gates: u32,
     gate: GateState,
     /// Successive candidates that have passed against this champion.
@@ -69,6 +72,7 @@ pub struct Control {
     waiting: VecDeque<Candidate>,
     leases: Leases,
     ratings: Desk,
+    steering: Steering,
 }
 
 impl Control {
@@ -98,12 +102,14 @@ impl Control {
             published_iteration: snapshot.published_iteration,
             champion: snapshot.champion,
             generation: snapshot.generation,
+            newest_generation: snapshot.newest_generation,
             gates: snapshot.gates,
             gate,
             streak: snapshot.streak,
             waiting: snapshot.waiting.into(),
             leases,
             ratings: Desk::new(snapshot.ratings),
+            steering: snapshot.steering,
         };
         let mut effects = Vec::new();
         control.end_iterations(&mut effects);
@@ -242,7 +248,7 @@ impl Control {
 
     /// Whether a candidate cut after `iteration` iterations would be news.
     pub fn wants_candidate(&self, iteration: u32) -> bool {
-        iteration > self.published_iteration && iteration <= self.iteration
+        !self.steering.ended && iteration > self.published_iteration && iteration <= self.iteration
     }
 
     /// Whether rating matches have had less than their share of the games handed out.
@@ -264,7 +270,9 @@ impl Control {
     /// the gate has pairs that nobody plays. Their games that have not been started are wanted back.
     pub fn wanted_back(&self, actor: ActorId) -> impl Iterator<Item = LeaseId> + '_ {
         let earlier = match &self.gate {
-            GateState::Open { gate, earlier, .. } if gate.free().is_some() && self.room(gate, actor) > 0 => {
+            GateState::Open { gate, earlier, .. }
+                if self.goes_on(Activity::Gating) && gate.free().is_some() && self.room(gate, actor) > 0 =>
+            {
                 Some(earlier)
             }
             _ => None,
@@ -386,10 +394,11 @@ impl Control {
             self.end_gate(&gate, decision, effects);
         }
         while matches!(self.gate, GateState::Idle)
+            && self.goes_on(Activity::Gating)
             && let Some(candidate) = self.waiting.pop_front()
         {
             match self.rules.gate {
-                GateRule::None => self.promote(candidate.model, "promoted: this run has no gate".to_owned(), effects),
+                GateRule::None => self.pass(candidate.model, "promoted: this run has no gate".to_owned(), effects),
                 GateRule::Play(play) => {
                     self.gates += 1;
                     let gate = GateId(self.gates);
@@ -417,7 +426,9 @@ impl Control {
             rule: play.rule,
             openings,
         };
-        let open = Gate::new(id, candidate, plan).with_pool(pool);
+        let open = Gate::new(id, candidate, plan)
+            .with_pool(pool)
+            .with_in_a_row(play.in_a_row);
         effects.push(Effect::GateOpened {
             gate,
             pairs: open.champion_match().rule().pairs(),
@@ -427,15 +438,13 @@ impl Control {
 
     fn end_gate(&mut self, gate: &Gate, decision: Decision, effects: &mut Vec<Effect>) {
         self.gate = GateState::Idle;
-        let in_a_row = self.in_a_row();
+        let streak = self.streak + 1;
         let outcome = match decision {
             Decision::Reject => Outcome::Rejected,
-            Decision::Promote if self.streak + 1 < in_a_row => Outcome::Passed {
-                streak: self.streak + 1,
-            },
-            Decision::Promote => Outcome::Promoted,
+            Decision::Promote if streak < gate.in_a_row() => Outcome::Passed { streak },
+            Decision::Promote => Outcome::Promoted { streak },
         };
-        let reason = gate.reason(outcome, in_a_row);
+        let reason = gate.reason(outcome);
         effects.push(Effect::GateDecided {
             gate: gate.id(),
             candidate: gate.candidate().model,
@@ -454,21 +463,34 @@ impl Control {
                 self.streak = streak;
                 effects.push(Effect::Superseded(gate.candidate().model));
             }
-            Outcome::Promoted => self.promote(gate.candidate().model, reason, effects),
+            Outcome::Promoted { .. } => self.pass(gate.candidate().model, reason, effects),
         }
     }
 
-    /// Successive candidates that must pass.
+    /// Successive candidates that must pass: as the gate in progress has it, else the next one.
     fn in_a_row(&self) -> u32 {
-        match self.rules.gate {
-            GateRule::None => 1,
-            GateRule::Play(play) => play.in_a_row,
+        match (&self.gate, &self.rules.gate) {
+            (GateState::Open { gate, .. }, _) => gate.in_a_row(),
+            (GateState::Drawing { play, .. }, _) | (GateState::Idle, GateRule::Play(play)) => play.in_a_row,
+            (GateState::Idle, GateRule::None) => 1,
         }
+    }
+
+    /// Promotes whoever passed, unless the champion is pinned.
+    fn pass(&mut self, model: ModelId, reason: String, effects: &mut Vec<Effect>) {
+        if self.steering.pinned {
+            // Whoever comes next must pass as often: the streak led to somebody.
+            self.streak = 0;
+            let reason = format!("{reason}; not promoted, because the champion is pinned");
+            return effects.push(Effect::Held { model, reason });
+        }
+        self.promote(model, reason, effects);
     }
 
     fn promote(&mut self, model: ModelId, reason: String, effects: &mut Vec<Effect>) {
         let previous = std::mem::replace(&mut self.champion, model);
-        self.generation += 1;
+        self.newest_generation += 1;
+        self.generation = self.newest_generation;
         self.streak = 0;
         effects.push(Effect::Promoted {
             model,

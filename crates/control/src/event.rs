@@ -131,8 +131,42 @@ pub enum Effect {
         /// Why, in a sentence.
         reason: String,
     },
-    /// A newer candidate took this one's place: before its gate began, or after it passed as one of several in a row.
+    /// A newer candidate took this one's place: before its gate was decided, or after it passed as one of several in a row.
     Superseded(ModelId),
+    /// A candidate passed while the champion is pinned: it is not promoted.
+    Held {
+        /// The candidate.
+        model: ModelId,
+        /// How it passed, in a sentence.
+        reason: String,
+    },
+    /// Somebody closed a gate before its games decided it.
+    GateVoid {
+        /// The gate.
+        gate: GateId,
+        /// What its games had brought until then.
+        evidence: Evidence,
+        /// Why, in a sentence.
+        reason: String,
+    },
+    /// A candidate waits for a new gate, its former one being void.
+    Waits(ModelId),
+    /// Somebody gave up a candidate.
+    Rejected {
+        /// The candidate.
+        model: ModelId,
+        /// Why, in a sentence.
+        reason: String,
+    },
+    /// Somebody made an earlier champion the champion again.
+    RolledBack {
+        /// The champion from now on.
+        model: ModelId,
+        /// The champion until now: the change holds only if it still is.
+        previous: ModelId,
+        /// Why, in a sentence.
+        reason: String,
+    },
     /// Work was handed out.
     LeaseIssued(Lease),
     /// There is no work now.

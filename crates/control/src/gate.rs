@@ -94,7 +94,10 @@ struct Holder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The candidate becomes champion.
-    Promoted,
+    Promoted {
+        /// Successive candidates that have passed, this one included.
+        streak: u32,
+    },
     /// It passed, and the champion stays until enough successive candidates have.
     Passed {
         /// Successive candidates that have passed, this one included.
@@ -105,7 +108,7 @@ pub enum Outcome {
 }
 
 /// What a decision rests on.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
     /// The counted pairs against the champion.
     pub tally: Tally,
@@ -139,6 +142,7 @@ pub struct Gate {
     holders: Vec<Option<Holder>>,
     /// Who played the leases that count, for the share of each.
     players: BTreeMap<LeaseId, ActorId>,
+    in_a_row: u32,
 }
 
 /// Counted and held pairs up to which an actor's share of a gate is not looked at: a beginning has no shares yet.
@@ -154,6 +158,7 @@ impl Gate {
             log: Vec::new(),
             holders: Vec::new(),
             players: BTreeMap::new(),
+            in_a_row: 1,
         };
         gate.add_match(champion);
         gate
@@ -164,6 +169,18 @@ impl Gate {
     pub fn with_pool(mut self, pool: &[MatchPlan]) -> Gate {
         pool.iter().for_each(|plan| self.add_match(*plan));
         self
+    }
+
+    /// Makes it a gate that so many successive candidates must pass.
+    #[must_use]
+    pub fn with_in_a_row(mut self, in_a_row: u32) -> Gate {
+        self.in_a_row = in_a_row;
+        self
+    }
+
+    /// Successive candidates that must pass, this one included.
+    pub fn in_a_row(&self) -> u32 {
+        self.in_a_row
     }
 
     fn add_match(&mut self, plan: MatchPlan) {
@@ -358,8 +375,8 @@ impl Gate {
     }
 
     /// The decision in a sentence.
-    pub fn reason(&self, outcome: Outcome, in_a_row: u32) -> String {
-        words::reason(self, outcome, in_a_row)
+    pub fn reason(&self, outcome: Outcome) -> String {
+        words::reason(self, outcome)
     }
 }
 

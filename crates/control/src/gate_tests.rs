@@ -49,7 +49,7 @@ fn play_pair(gate: &mut Gate, pair: u32, first: GameScore, second: GameScore) {
 }
 
 fn rejected(gate: &Gate) -> String {
-    gate.reason(Outcome::Rejected, 1)
+    gate.reason(Outcome::Rejected)
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_sequential_match_ends_at_either_bound_and_undecided_keeps_the_champion() {
     };
     let won = course(GameScore::Win, GameScore::Draw, rule);
     assert_eq!(won.decision(), Some(Decision::Promote));
-    let says = won.reason(Outcome::Promoted, 1);
+    let says = won.reason(Outcome::Promoted { streak: 1 });
     assert!(won.tally().pairs < 100 && says.contains("reached 2.94"), "{says}");
     let even = course(GameScore::Win, GameScore::Loss, rule);
     assert_eq!(even.decision(), Some(Decision::Reject));
@@ -190,7 +190,7 @@ fn the_pool_is_met_after_the_champion_and_one_loss_to_it_rejects() {
         play_pair(&mut passing, pair, GameScore::Win, GameScore::Loss);
     }
     assert_eq!(passing.decision(), Some(Decision::Promote));
-    let says = passing.reason(Outcome::Promoted, 1);
+    let says = passing.reason(Outcome::Promoted { streak: 1 });
     assert!(
         says.contains("against 2 earlier champions: 08080808 not lost"),
         "{says}"

@@ -19,6 +19,7 @@ mod rules;
 mod schedule;
 mod snapshot;
 mod sprt;
+mod steering;
 mod words;
 
 pub use control::Control;
@@ -34,3 +35,4 @@ pub use rules::{ACTOR_SHARE_MIN, ACTORS_WITH_SHARES, GatePlay, GateRule, PoolRul
 pub use schedule::{Row, Schedule, ScheduleError};
 pub use snapshot::{CandidateDue, Snapshot};
 pub use sprt::{SprtRule, Unit, log_likelihood_ratio};
+pub use steering::{Activity, Order, OrderRefused, Seen, SeenGate, Steering, Then};

@@ -4,6 +4,7 @@ use crate::gate::{Candidate, Gate};
 use crate::ids::ModelId;
 use crate::lease::Lease;
 use crate::rating::RatingState;
+use crate::steering::Steering;
 
 /// A candidate that the learner owes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct Snapshot {
     pub champion: ModelId,
     /// Its generation.
     pub generation: u32,
+    /// The newest generation there was; later than the champion's after a roll-back.
+    pub newest_generation: u32,
     /// Gates opened so far.
     pub gates: u32,
     /// The gate in progress, its log filled in.
@@ -43,6 +46,8 @@ pub struct Snapshot {
     pub leases: Vec<Lease>,
     /// Every match game, for the ratings.
     pub ratings: RatingState,
+    /// What people have set.
+    pub steering: Steering,
 }
 
 impl Snapshot {
@@ -56,12 +61,14 @@ impl Snapshot {
             published_iteration: 0,
             champion,
             generation: 0,
+            newest_generation: 0,
             gates: 0,
             gate: None,
             streak: 0,
             waiting: Vec::new(),
             leases: Vec::new(),
             ratings: RatingState::default(),
+            steering: Steering::default(),
         }
     }
 }

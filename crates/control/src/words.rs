@@ -7,11 +7,12 @@ use crate::log::{Decision, Tally};
 use crate::match_rule::MatchRule;
 use crate::sprt::SprtRule;
 
-/// What was decided, and why. `in_a_row` is how many successive candidates must pass.
-pub(crate) fn reason(gate: &Gate, outcome: Outcome, in_a_row: u32) -> String {
+/// What was decided, and why.
+pub(crate) fn reason(gate: &Gate, outcome: Outcome) -> String {
+    let in_a_row = gate.in_a_row();
     let mut text = match outcome {
-        Outcome::Promoted if in_a_row > 1 => format!("promoted as number {in_a_row} of {in_a_row} in a row: "),
-        Outcome::Promoted => "promoted: ".to_owned(),
+        Outcome::Promoted { streak } if in_a_row > 1 => format!("promoted as number {streak} of {in_a_row} in a row: "),
+        Outcome::Promoted { .. } => "promoted: ".to_owned(),
         Outcome::Passed { streak } => format!("passed as number {streak} of {in_a_row} in a row: "),
         Outcome::Rejected => "rejected: ".to_owned(),
     };

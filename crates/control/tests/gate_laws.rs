@@ -144,10 +144,10 @@ proptest! {
             let outcome = match (passed, streak == in_a_row) {
                 (false, _) => Outcome::Rejected,
                 (true, false) => Outcome::Passed { streak },
-                (true, true) => Outcome::Promoted,
+                (true, true) => Outcome::Promoted { streak },
             };
             prop_assert_eq!(run.outcomes.last(), Some(&(candidate(n as u32 + 1).model, outcome)));
-            if outcome == Outcome::Promoted {
+            if matches!(outcome, Outcome::Promoted { .. }) {
                 (streak, generation) = (0, generation + 1);
                 prop_assert_eq!(run.control.champion(), candidate(n as u32 + 1).model);
             }
@@ -377,5 +377,5 @@ fn a_pool_of_none_and_one_that_is_empty_are_the_same() {
     let mut run = Run::new(rule, Queue::Replace, 1.0);
     run.publish(1);
     run.play_out(|_| GameScore::Win);
-    assert_eq!(run.outcomes, [(candidate(1).model, Outcome::Promoted)]);
+    assert_eq!(run.outcomes, [(candidate(1).model, Outcome::Promoted { streak: 1 })]);
 }

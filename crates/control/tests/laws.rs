@@ -299,7 +299,7 @@ proptest! {
         for effect in &history.effects {
             let Effect::GateDecided { gate, outcome, evidence, .. } = effect else { continue };
             let (tally, decision) = (&evidence.tally, match outcome {
-                Outcome::Promoted => Decision::Promote,
+                Outcome::Promoted { .. } => Decision::Promote,
                 Outcome::Rejected => Decision::Reject,
                 Outcome::Passed { .. } => panic!("one is enough here"),
             });
@@ -398,12 +398,14 @@ proptest! {
             published_iteration: control.published_iteration(),
             champion: control.champion(),
             generation: control.generation(),
+            newest_generation: control.generation(),
             gates: gates as u32,
             gate,
             streak: control.streak().0,
             waiting: control.waiting().collect(),
             ratings: RatingState::default(),
             leases: control.leases().cloned().collect(),
+            steering: control.steering().clone(),
         };
         let (restored, effects) = Control::restore(make(), snapshot, history.now_ms).unwrap();
         prop_assert_eq!(effects, vec![]);

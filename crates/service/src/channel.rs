@@ -51,6 +51,7 @@ pub struct Channel {
     inner: transport::Channel,
     authorization: Option<HeaderValue>,
     scheme: Scheme,
+    deadline: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +90,17 @@ pub fn connect(url: &str, credentials: &Credentials) -> Result<Channel, ConnectE
         inner,
         authorization,
         scheme,
+        deadline: None,
     })
+}
+
+impl Channel {
+    /// Gives up a call whose answer has not begun after `deadline`; what is streamed after that may take its time.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Duration) -> Channel {
+        self.deadline = Some(deadline);
+        self
+    }
 }
 
 fn with_tls(endpoint: Endpoint, url: &str, credentials: &Credentials) -> Result<Endpoint, ConnectError> {
@@ -134,9 +145,25 @@ impl Service<Request<Body>> for Channel {
             request.headers_mut().insert(AUTHORIZATION, authorization.clone());
         }
         let answer = self.inner.call(request);
-        let scheme = self.scheme;
-        Box::pin(async move { answer.await.map_err(|error| explained(error, scheme)) })
+        let (scheme, deadline) = (self.scheme, self.deadline);
+        Box::pin(async move {
+            let answer = match deadline {
+                None => answer.await,
+                Some(deadline) => tokio::time::timeout(deadline, answer)
+                    .await
+                    .map_err(|_| overdue(deadline))?,
+            };
+            answer.map_err(|error| explained(error, scheme))
+        })
     }
+}
+
+/// An answer that did not come in time.
+fn overdue(deadline: Duration) -> Status {
+    let seconds = deadline.as_secs_f64();
+    Status::deadline_exceeded(format!(
+        "no answer came within {seconds} s: the coordinator is there and does not get to it; its log says what it does"
+    ))
 }
 
 /// A failure of the transport with all its causes, and what to look at.
@@ -195,6 +222,20 @@ mod tests {
     fn https_without_an_authority_says_which_flag_is_missing() {
         let refused = connect("https://127.0.0.1:7300", &Credentials::default()).unwrap_err();
         assert!(refused.to_string().contains("--ca FILE"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_coordinator_that_takes_calls_and_answers_none_is_given_up() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let channel = connect(&url, &Credentials::default()).unwrap();
+        let mut client =
+            tonic_health::pb::health_client::HealthClient::new(channel.with_deadline(Duration::from_millis(50)));
+        let request = tonic_health::pb::HealthCheckRequest::default();
+        let status = client.check(request).await.unwrap_err();
+        assert_eq!(status.code(), tonic::Code::DeadlineExceeded);
+        assert!(status.message().contains("within 0.05 s"), "{status}");
+        drop(listener);
     }
 
     #[tokio::test]

@@ -52,8 +52,9 @@ fn coordinator(samples: u32) -> Coordinator {
 /// A learner that has filled the disk's last room and waits; also the ballast that has taken the room.
 async fn waiting(coordinator: &Coordinator, url: &str, disk: &Path) -> (Learner, PathBuf) {
     let mut learner = Learner::start(url, &disk.join("data"));
-    // What it reports: the files themselves come and go too fast to be listed and read meanwhile.
-    learner.until(coordinator, |state| state.status.step >= 10).await;
+    learner
+        .until(coordinator, |_| newest_step(&disk.join("data")) >= 10)
+        .await;
     let ballast = fill(disk, 0);
     learner.until(coordinator, says_full).await;
     (learner, ballast)

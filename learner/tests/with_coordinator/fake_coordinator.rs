@@ -60,6 +60,12 @@ pub(crate) struct State {
     pub(crate) refusal: Option<fn(String) -> Status>,
     /// The run's configuration.
     pub(crate) run_toml: String,
+    /// Revision of the configuration.
+    pub(crate) settings_revision: u32,
+    /// Whether training is paused.
+    pub(crate) paused: bool,
+    /// Whether the run has ended.
+    pub(crate) ended: bool,
     /// What is due: iteration and positions.
     pub(crate) due: (u32, u64),
     /// Streams of the window that were opened.
@@ -147,6 +153,7 @@ impl Coordinator {
         let state = State {
             games: games.collect(),
             run_toml: RUN_TOML.to_owned(),
+            settings_revision: 1,
             ..State::default()
         };
         Coordinator {
@@ -259,6 +266,8 @@ impl LearnerService for Coordinator {
             run_toml: state.run_toml.clone(),
             seed: 7,
             window_store: state.window_store.clone(),
+            settings_revision: state.settings_revision,
+            training_paused: state.paused,
         };
         drop(state);
         self.note();
@@ -282,6 +291,14 @@ impl LearnerService for Coordinator {
             candidate_iteration: state.due.0,
             candidate_positions: state.due.1,
             published_iteration: newest.unwrap_or(0),
+            training_paused: state.paused,
+            ended: state.ended,
+            settings_revision: state.settings_revision,
+            run_toml: if request.settings_revision == state.settings_revision {
+                String::new()
+            } else {
+                state.run_toml.clone()
+            },
         };
         drop(state);
         self.note();

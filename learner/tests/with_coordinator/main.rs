@@ -136,6 +136,46 @@ async fn candidates_follow_each_other_and_a_restart_goes_on_where_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pause_holds_the_next_step_and_changed_settings_hold_from_it_on() {
+    let coordinator = Coordinator::new(60);
+    coordinator.state().paused = true;
+    let serving = coordinator.serve().await;
+    let data = tempfile::tempdir().unwrap();
+    let mut learner = Learner::start(&serving.url(), data.path());
+    let says = |activity: &'static str| move |state: &State| state.status.activity == activity;
+    learner.until(&coordinator, says("waiting: training is paused")).await;
+    assert_eq!(coordinator.state().status.step, 0);
+
+    {
+        let mut state = coordinator.state();
+        let changed = state
+            .run_toml
+            .replace("batch = 32", "batch = 16\nlearning_rate = 0.001");
+        state.run_toml = changed.replace("samples_per_position = 1.0", "samples_per_position = 2.0");
+        (state.settings_revision, state.paused) = (2, false);
+    }
+    // Four times the steps that the old settings allow.
+    let steps = coordinator.positions() * 2 / 16;
+    learner.until(&coordinator, |state| state.status.step == steps).await;
+    assert_eq!(coordinator.state().status.learning_rate, 0.001);
+    assert_eq!(coordinator.state().registered.len(), 1, "without a restart");
+    learner.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_learner_of_an_ended_run_writes_its_last_checkpoint_and_ends_well() {
+    let coordinator = Coordinator::new(60);
+    let serving = coordinator.serve().await;
+    let data = tempfile::tempdir().unwrap();
+    let mut learner = Learner::start(&serving.url(), data.path());
+    learner.until(&coordinator, |state| state.status.step > 0).await;
+    coordinator.state().ended = true;
+    learner.task.await.unwrap().unwrap();
+    let checkpoint = CheckpointFolder::new(data.path().join("checkpoints")).newest().unwrap();
+    assert!(checkpoint.unwrap().state.step > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_learner_whose_place_was_taken_ends_and_says_so() {
     let coordinator = Coordinator::new(60);
     let serving = coordinator.serve().await;

@@ -9,11 +9,16 @@ use crate::ids::{ActorId, LeaseId, ModelId};
 use crate::lease::{Lease, Work};
 use crate::rating::{PlayerId, RatingMatch};
 use crate::rules::ACTORS_WITH_SHARES;
+use crate::steering::Activity;
 
 /// How long an actor waits that holds too many leases, milliseconds.
 const FULL_RETRY_MS: u32 = 1_000;
 /// When an actor asks again that found the learner too far behind, milliseconds.
 const BEHIND_RETRY_MS: u32 = 500;
+/// When an actor asks again that found self-play paused: whoever resumes it looks at a screen, milliseconds.
+const PAUSED_RETRY_MS: u32 = 1_000;
+/// When an actor asks again that found the run at its end, milliseconds.
+const ENDED_RETRY_MS: u32 = 10_000;
 
 /// An actor's question for work.
 pub(super) struct Ask {
@@ -27,6 +32,12 @@ pub(super) struct Ask {
 impl Control {
     pub(super) fn hand_out(&mut self, ask: Ask, now_ms: u64) -> Effect {
         let Ask { actor, lease: id, .. } = ask;
+        if self.steering.ended {
+            return Effect::NoWork {
+                reason: "the run has ended",
+                retry_after_ms: ENDED_RETRY_MS,
+            };
+        }
         if self.leases.held_by(actor) >= self.rules.leases.per_actor_max {
             return Effect::NoWork {
                 reason: "the actor holds as many leases as it may",
@@ -34,9 +45,15 @@ impl Control {
             };
         }
         let games = self.rules.leases.games(ask.games_per_minute);
-        let self_play = games.min(ask.self_play_max.saturating_sub(self.leases.self_play_games_out()));
+        let self_play_goes_on = self.goes_on(Activity::SelfPlay);
+        let self_play = if self_play_goes_on {
+            games.min(ask.self_play_max.saturating_sub(self.leases.self_play_games_out()))
+        } else {
+            0
+        };
         let pairs = self.pairs_for_lease(actor, games, self_play);
         if pairs.is_none()
+            && self.goes_on(Activity::Gating)
             && let Some(rating) = self
                 .ratings
                 .hand_out(&self.rules.ratings, &ask.rating_players, games, &self.leases)
@@ -55,6 +72,12 @@ impl Control {
                     opponent,
                     pairs,
                 }
+            }
+            _ if !self_play_goes_on => {
+                return Effect::NoWork {
+                    reason: "self-play is paused",
+                    retry_after_ms: PAUSED_RETRY_MS,
+                };
             }
             _ if self_play == 0 => {
                 return Effect::NoWork {
@@ -107,6 +130,9 @@ impl Control {
         else {
             return None;
         };
+        if !self.goes_on(Activity::Gating) {
+            return None;
+        }
         let share = self.rules.gate_share;
         if self_play > 0 && *match_games as f64 * (1.0 - share) > *self_play_games as f64 * share {
             return None;

@@ -1,4 +1,4 @@
-//! Writes the kept inputs of the fuzz target `spool_recovery` anew: `cargo run -p tengen-actor --example fuzz_seeds`.
+//! Writes the kept inputs of the fuzz target `spool_recovery` anew: `cargo run -p tengen-actor --example spool_fuzz_seeds`.
 
 use std::io::Write;
 use std::path::Path;

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use tengen_network::{ReadError, Shape, Weights, read_weights};
+use tengen_network::{ReadError, Shape, Weights, read_metadata, read_weights};
 use tengen_proto::v1::model_service_client::ModelServiceClient;
-use tengen_proto::v1::{DownloadModelRequest, GetModelRequest, WatchChampionRequest};
+use tengen_proto::v1::{DownloadModelRequest, GetModelRequest, Model, WatchChampionRequest};
 use tengen_records::{ModelId, ParseIdError};
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::{Channel, MESSAGE_BYTES_MAX};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
+use crate::export::TRAIN_POSITIONS;
 use crate::signals::Signals;
 use crate::wire::{Refusal, reason, refusal};
 
@@ -21,13 +22,13 @@ const FILE_BYTES_MAX: usize = 1 << 30;
 #[derive(Debug, thiserror::Error)]
 pub enum AncestryError {
     /// The coordinator says no.
-    #[error("failed to read generation 0: {0}")]
+    #[error("failed to read the newest network: {0}")]
     Refused(String),
     /// Its id is none.
-    #[error("generation 0: {0}")]
+    #[error("the newest network: {0}")]
     Id(#[from] ParseIdError),
     /// The bytes are not the file that was named.
-    #[error("generation 0 has id {expected}, the bytes read have {actual}")]
+    #[error("the newest network has id {expected}, the bytes read have {actual}")]
     Hash {
         /// The id.
         expected: ModelId,
@@ -35,13 +36,13 @@ pub enum AncestryError {
         actual: ModelId,
     },
     /// The file is too large to be a network of ours.
-    #[error("generation 0 has more than {FILE_BYTES_MAX} bytes")]
+    #[error("the newest network has more than {FILE_BYTES_MAX} bytes")]
     TooLarge,
     /// The file holds no weights.
-    #[error("generation 0: {0}")]
+    #[error("the newest network: {0}")]
     Read(#[from] ReadError),
     /// Its weights are of another shape.
-    #[error("generation 0 is not of this run's shape ({shape}): {reason}")]
+    #[error("the newest network is not of this run's shape ({shape}): {reason}")]
     Shape {
         /// The run's shape.
         shape: String,
@@ -57,46 +58,63 @@ pub struct Ancestor {
     pub model_id: ModelId,
     /// Its weights, of the run's shape.
     pub weights: Weights,
+    /// Trainable positions of the run when it was cut; `None` for the random network.
+    pub positions_total: Option<u64>,
 }
 
-/// Reads generation 0, however long the coordinator is away. `None`: stopped before it was there.
-pub async fn generation_zero(
+/// The newest network of the run, however long the coordinator is away. `None`: stopped before it was there.
+pub async fn newest(channel: Channel, stop: &CancellationToken) -> Result<Option<Model>, AncestryError> {
+    persist(channel, stop, |mut client| async move {
+        let request = GetModelRequest {
+            name: "latest".to_owned(),
+        };
+        Ok(client.get_model(request).await?.into_inner())
+    })
+    .await
+}
+
+/// Its weights, however long the coordinator is away. `None`: stopped before they were there.
+pub async fn read(
     channel: Channel,
+    model: &Model,
     shape: &Shape,
     stop: &CancellationToken,
 ) -> Result<Option<Ancestor>, AncestryError> {
-    let mut client = ModelServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let file = persist(channel, stop, |client| download(client, model.model_id.clone())).await?;
+    file.map(|file| ancestor(&model.model_id, &file, shape)).transpose()
+}
+
+/// Calls until there is an answer or a refusal that stays one. `None`: stopped before.
+async fn persist<T, Answer: Future<Output = Result<T, Status>>>(
+    channel: Channel,
+    stop: &CancellationToken,
+    call: impl Fn(ModelServiceClient<Channel>) -> Answer,
+) -> Result<Option<T>, AncestryError> {
+    let client = ModelServiceClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let mut backoff = Backoff::default();
-    let (id, file) = loop {
-        let read = tokio::select! {
+    loop {
+        let answer = tokio::select! {
             () = stop.cancelled() => return Ok(None),
-            read = download(&mut client) => read,
+            answer = call(client.clone()) => answer,
         };
-        match read {
-            Ok(read) => break read,
+        match answer {
+            Ok(answer) => return Ok(Some(answer)),
             Err(status) if refusal(&status) == Refusal::Final => {
                 return Err(AncestryError::Refused(reason(&status)));
             }
-            Err(status) => tracing::warn!(reason = reason(&status), "failed to read generation 0, trying again"),
+            Err(status) => tracing::warn!(
+                reason = reason(&status),
+                "failed to read the newest network, trying again"
+            ),
         }
         if !backoff.wait(stop).await {
             return Ok(None);
         }
-    };
-    ancestor(&id, &file, shape).map(Some)
+    }
 }
 
-async fn download(client: &mut ModelServiceClient<Channel>) -> Result<(Vec<u8>, Vec<u8>), Status> {
-    let model = client
-        .get_model(GetModelRequest {
-            name: "gen:0".to_owned(),
-        })
-        .await?
-        .into_inner();
-    let request = DownloadModelRequest {
-        model_id: model.model_id.clone(),
-        offset: 0,
-    };
+async fn download(mut client: ModelServiceClient<Channel>, model_id: Vec<u8>) -> Result<Vec<u8>, Status> {
+    let request = DownloadModelRequest { model_id, offset: 0 };
     let mut chunks = client.download_model(request).await?.into_inner();
     let mut file = Vec::new();
     while let Some(chunk) = chunks.message().await? {
@@ -105,7 +123,7 @@ async fn download(client: &mut ModelServiceClient<Channel>) -> Result<(Vec<u8>, 
             return Err(Status::out_of_range(AncestryError::TooLarge.to_string()));
         }
     }
-    Ok((model.model_id, file))
+    Ok(file)
 }
 
 fn ancestor(id: &[u8], file: &[u8], shape: &Shape) -> Result<Ancestor, AncestryError> {
@@ -122,7 +140,12 @@ fn ancestor(id: &[u8], file: &[u8], shape: &Shape) -> Result<Ancestor, AncestryE
         shape: shape.describe(),
         reason: error.to_string(),
     })?;
-    Ok(Ancestor { model_id, weights })
+    let positions = read_metadata(file)?.extra.get(TRAIN_POSITIONS).cloned();
+    Ok(Ancestor {
+        model_id,
+        weights,
+        positions_total: positions.and_then(|positions| positions.parse().ok()),
+    })
 }
 
 /// Follows the champion, so that exported networks can name its generation, until `stop` is cancelled.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use tch::TchError;
+use tengen_records::ModelId;
 use tengen_replay::StepLimit;
 use tengen_service::files::{self, WriteError};
 
@@ -121,6 +122,16 @@ pub struct TrainingState {
     pub policy_loss: f32,
     /// Smoothed value loss.
     pub value_loss: f32,
+}
+
+impl TrainingState {
+    /// Whether the run's newest network is one that this line has published, or an earlier one: the line may be ahead of a
+    /// coordinator that was restored from a backup, and waits for it then.
+    pub fn is_of_the_line_of(&self, newest: ModelId, iteration: u32) -> bool {
+        let id = newest.to_string();
+        let lines = [Some(&self.published), self.exported.as_ref()];
+        lines.into_iter().flatten().any(|model| model.model_id == id) || iteration < self.published.iteration
+    }
 }
 
 /// A network of the line that is being trained.
@@ -240,6 +251,21 @@ impl CheckpointFolder {
                 count: paths.len(),
                 newest,
             }),
+        }
+    }
+
+    /// Keeps the checkpoints of a line that is not gone on with in a folder beside this one, which is returned.
+    pub fn set_aside(&self, reason: &str) -> Result<PathBuf, CheckpointError> {
+        let mut name = self.0.file_name().unwrap_or_default().to_owned();
+        name.push(format!("-before-{reason}"));
+        let kept = self.0.with_file_name(name);
+        let renamed = std::fs::rename(&self.0, &kept).and_then(|()| match self.0.parent() {
+            Some(parent) => files::sync_folder(parent),
+            None => Ok(()),
+        });
+        match renamed {
+            Ok(()) => Ok(kept),
+            Err(source) => Err(CheckpointError::Read { path: kept, source }),
         }
     }
 
@@ -426,6 +452,45 @@ mod tests {
 
     use super::*;
     use crate::parameters::Decay;
+
+    #[test]
+    fn only_another_learners_later_network_is_of_another_line() {
+        let id = |byte| ModelId([byte; 32]);
+        let of = |published: u8, iteration, exported: Option<u8>| TrainingState {
+            published: LineModel {
+                iteration,
+                model_id: id(published).to_string(),
+            },
+            exported: exported.map(|exported| LineModel {
+                iteration: 9,
+                model_id: id(exported).to_string(),
+            }),
+            ..state(10)
+        };
+        assert!(of(1, 5, None).is_of_the_line_of(id(1), 5));
+        assert!(
+            of(1, 5, Some(2)).is_of_the_line_of(id(2), 9),
+            "it reached the coordinator"
+        );
+        assert!(
+            of(1, 5, None).is_of_the_line_of(id(3), 4),
+            "the coordinator starts from a backup"
+        );
+        assert!(!of(1, 5, Some(2)).is_of_the_line_of(id(3), 7));
+        assert!(!of(1, 5, None).is_of_the_line_of(id(3), 5));
+    }
+
+    #[test]
+    fn a_line_that_is_not_gone_on_with_is_kept_beside_the_next_one() {
+        let (folder, parameters) = (tempfile::tempdir().unwrap(), parameters(0.5));
+        let checkpoints = CheckpointFolder::new(folder.path().join("checkpoints"));
+        checkpoints.save(&parameters, &state(2_000)).unwrap();
+        let kept = checkpoints.set_aside("12ab").unwrap();
+        assert_eq!(kept, folder.path().join("checkpoints-before-12ab"));
+        checkpoints.save(&parameters, &state(10)).unwrap();
+        assert_eq!(checkpoints.newest().unwrap().unwrap().state.step, 10);
+        assert_eq!(CheckpointFolder::new(kept).newest().unwrap().unwrap().state.step, 2_000);
+    }
 
     fn state(step: u64) -> TrainingState {
         TrainingState {

@@ -11,6 +11,8 @@ use tengen_replay::Batch;
 use crate::network::NetworkError;
 use crate::trainer::{SmoothedLosses, Trainer, TrainerError};
 
+/// Key of the metadata: trainable positions of the run that were known when the network was cut.
+pub const TRAIN_POSITIONS: &str = "train_positions";
 /// Positions that the parity check runs on.
 pub const PARITY_POSITIONS: usize = 128;
 /// Positions that travel with the file.

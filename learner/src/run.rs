@@ -10,6 +10,7 @@ use clap::{Parser, Subcommand};
 use tch::Device;
 use tengen_network::random_weights;
 use tengen_proto::v1::{RegisterLearnerRequest, RegisterLearnerResponse};
+use tengen_records::ModelId;
 use tengen_replay::{RedisReader, StepLimit, Window};
 use tengen_service::args::ProcessArgs;
 use tengen_service::channel::{self, Channel};
@@ -150,7 +151,7 @@ impl Learner {
     ) -> Result<Option<Learner>> {
         let setup = Setup::from_registration(registration)?;
         let device = options.device.unwrap_or(setup.config.device).resolve()?;
-        let begun = begin(&setup, checkpoint, device, channel.clone(), stop).await?;
+        let begun = begin(&setup, checkpoint, &folder, device, channel.clone(), stop).await?;
         let Some(Beginning {
             trainer,
             limit,
@@ -290,55 +291,86 @@ struct Beginning {
     exported: Option<LineModel>,
 }
 
-/// Training restored from a checkpoint, or begun from generation 0. `None`: stopped meanwhile.
+/// Training restored from the checkpoint, or begun from the run's newest network: where there is no checkpoint, and where
+/// another learner has published since, so that the run's networks stay one line. `None`: stopped meanwhile.
 async fn begin(
     setup: &Setup,
     checkpoint: Option<Checkpoint>,
+    folder: &CheckpointFolder,
     device: Device,
     channel: Channel,
     stop: &CancellationToken,
 ) -> Result<Option<Beginning>> {
-    let config = setup.config.training.clone();
+    let Some(newest) = ancestry::newest(channel.clone(), stop).await? else {
+        return Ok(None);
+    };
+    let id = ModelId::from_bytes(&newest.model_id)?;
     match checkpoint {
         Some(checkpoint) => {
             setup.identity.check(&checkpoint.state)?;
-            // Any weights of the shape will do: all of them are overwritten.
-            let mut trainer = Trainer::new(&setup.shape, &random_weights(&setup.shape, 0), config, device)?;
-            trainer.restore(&checkpoint)?;
-            let TrainingState {
-                step,
-                limit,
-                published,
-                exported,
-                ..
-            } = checkpoint.state;
-            let now = setup.config.limit;
-            // Before the checkpoint kept it, the limit held from the first step.
-            let limit = limit.map_or(now, |old| old.continued(now.batch, now.samples_per_position, step));
-            Ok(Some(Beginning {
-                trainer,
-                limit,
-                published,
-                exported,
-            }))
+            if checkpoint.state.is_of_the_line_of(id, newest.iteration) {
+                return restore(setup, &checkpoint, device).map(Some);
+            }
+            let kept = folder.set_aside(&id.short())?;
+            tracing::warn!(
+                step = checkpoint.state.step,
+                newest = %id.short(),
+                newest_step = newest.step,
+                kept = %kept.display(),
+                "another learner has published since the checkpoint here: training goes on from its network"
+            );
         }
         None => {
-            let Some(ancestor) = ancestry::generation_zero(channel, &setup.shape, stop).await? else {
-                return Ok(None);
-            };
-            let trainer = Trainer::new(&setup.shape, &ancestor.weights, config, device)?;
-            let published = LineModel {
-                iteration: 0,
-                model_id: ancestor.model_id.to_string(),
-            };
-            Ok(Some(Beginning {
-                trainer,
-                limit: setup.config.limit,
-                published,
-                exported: None,
-            }))
+            tracing::info!(newest = %id.short(), step = newest.step, "no checkpoint: training goes on from the newest network")
         }
     }
+    let Some(ancestor) = ancestry::read(channel, &newest, &setup.shape, stop).await? else {
+        return Ok(None);
+    };
+    let mut trainer = Trainer::new(&setup.shape, &ancestor.weights, setup.config.training.clone(), device)?;
+    trainer.begin_at(newest.step);
+    let limit = match ancestor.positions_total {
+        None => setup.config.limit,
+        // What the earlier learner was behind is not made up for.
+        Some(positions) => StepLimit {
+            from_step: newest.step,
+            from_positions: positions,
+            ..setup.config.limit
+        },
+    };
+    let published = LineModel {
+        iteration: newest.iteration,
+        model_id: id.to_string(),
+    };
+    Ok(Some(Beginning {
+        trainer,
+        limit,
+        published,
+        exported: None,
+    }))
+}
+
+fn restore(setup: &Setup, checkpoint: &Checkpoint, device: Device) -> Result<Beginning> {
+    let config = setup.config.training.clone();
+    // Any weights of the shape will do: all of them are overwritten.
+    let mut trainer = Trainer::new(&setup.shape, &random_weights(&setup.shape, 0), config, device)?;
+    trainer.restore(checkpoint)?;
+    let TrainingState {
+        step,
+        limit,
+        published,
+        exported,
+        ..
+    } = checkpoint.state.clone();
+    let now = setup.config.limit;
+    // Before the checkpoint kept it, the limit held from the first step.
+    let limit = limit.map_or(now, |old| old.continued(now.batch, now.samples_per_position, step));
+    Ok(Beginning {
+        trainer,
+        limit,
+        published,
+        exported,
+    })
 }
 
 /// Runs training on its own thread, which sends its result when it ends.

@@ -109,6 +109,11 @@ impl Trainer {
         Ok(())
     }
 
+    /// Counts steps from here on: those before were made by another learner, whose network this one began from.
+    pub fn begin_at(&mut self, step: u64) {
+        self.step = step;
+    }
+
     /// Steps done.
     pub fn step(&self) -> u64 {
         self.step

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use crate::batches::{BatchError, Batches};
 use crate::checkpoint::{CheckpointError, CheckpointFolder, Encoded, LineModel, TrainingState};
 use crate::config::LearnerConfig;
-use crate::export::{Export, ExportError, PARITY_POSITIONS, export};
+use crate::export::{Export, ExportError, PARITY_POSITIONS, TRAIN_POSITIONS, export};
 use crate::plan::{Candidate, Inputs, Next, Planner, Waiting};
 use crate::publish::Publication;
 use crate::setup::RunIdentity;
@@ -246,7 +246,7 @@ impl Training {
                     "train_samples_per_position",
                     self.planner.limit().samples_per_position.to_string(),
                 ),
-                ("train_positions", inputs.window.positions_total.to_string()),
+                (TRAIN_POSITIONS, inputs.window.positions_total.to_string()),
             ]
             .map(|(key, value)| (key.to_owned(), value))
             .into(),

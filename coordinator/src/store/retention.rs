@@ -112,7 +112,7 @@ pub struct HeldModel {
     pub id: ModelId,
     /// Generation, when it is or was champion.
     pub generation: Option<u32>,
-    /// Whether its gate is still to come or open, or it is champion.
+    /// Whether its gate is still to come or open, it is champion, or a learner would begin from it: the newest.
     pub in_use: bool,
     /// Its file within `models/`.
     pub file_name: String,
@@ -120,7 +120,8 @@ pub struct HeldModel {
 
 /// Every network whose file is there, in order of publication.
 pub fn held_models(connection: &Connection) -> Result<Vec<HeldModel>, StoreError> {
-    let sql = "SELECT number, model, generation, state IN ('champion', 'candidate', 'gating'), file_name FROM models \
+    let sql = "SELECT number, model, generation, state IN ('champion', 'candidate', 'gating') OR \
+               number = (SELECT max(number) FROM models), file_name FROM models \
                WHERE removed_ms IS NULL ORDER BY number";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([])?;

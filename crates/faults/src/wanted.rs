@@ -33,4 +33,5 @@ pub const WANTED: &[Wanted] = &[
     wanted("downloads-flipped", &[("flips", 1_000)]),
     wanted("stored-records-flipped", &[("flips", 10_000)]),
     wanted("two-coordinators", &[]),
+    wanted("two-learners", &[("takeovers", 10)]),
 ];

@@ -341,20 +341,29 @@ impl ModelService for Coordinator {
     }
 
     async fn get_model(&self, request: Request<GetModelRequest>) -> Result<Response<Model>, Status> {
-        assert_eq!(request.into_inner().name, "gen:0");
-        Ok(Response::new(Model {
+        assert_eq!(request.into_inner().name, "latest");
+        let newest = self
+            .state()
+            .published
+            .last()
+            .and_then(|(header, _)| header.model.clone());
+        Ok(Response::new(newest.unwrap_or_else(|| Model {
             model_id: Self::generation_zero_id(),
             generation: Some(0),
             ..Model::default()
-        }))
+        })))
     }
 
     async fn download_model(
         &self,
-        _: Request<DownloadModelRequest>,
+        request: Request<DownloadModelRequest>,
     ) -> Result<Response<Self::DownloadModelStream>, Status> {
-        self.state().downloads += 1;
-        let file = Self::generation_zero();
+        let id = request.into_inner().model_id;
+        let mut state = self.state();
+        state.downloads += 1;
+        let published = state.published.iter().find(|(_, file)| model_id(file) == id[..]);
+        let file = published.map_or_else(Self::generation_zero, |(_, file)| file.clone());
+        drop(state);
         let (first, second) = file.split_at(1000);
         let chunks = [(0, first), (1000, second)].map(|(offset, data)| {
             Ok(ModelChunk {

@@ -13,6 +13,7 @@ use super::config::Limits;
 use super::role::{Needs, Role};
 use super::throttle::Throttle;
 use super::token::{self, TokenHash, TokenId};
+use super::unfinished::Unfinished;
 use crate::clock::{Uptime, unix_ms};
 use crate::config::Config;
 use crate::services::errors;
@@ -36,6 +37,8 @@ pub(crate) struct Access {
     refusals: Throttle,
     /// Calls that were refused, by reason.
     refused: Mutex<BTreeMap<String, Refused>>,
+    /// What callers without a token have under way.
+    anybodys: Arc<Unfinished>,
 }
 
 /// Calls refused for one reason.
@@ -60,6 +63,7 @@ pub(crate) struct Entry {
     revoked: CancellationToken,
     requests: Mutex<Bucket>,
     games: Mutex<Bucket>,
+    unfinished: Arc<Unfinished>,
     uptime: Uptime,
 }
 
@@ -108,6 +112,7 @@ impl Access {
             actors: Mutex::new(actors.into_iter().collect()),
             refusals: Throttle::default(),
             refused: Mutex::default(),
+            anybodys: Arc::default(),
         };
         rows.into_iter().for_each(|row| access.add(row));
         access
@@ -162,6 +167,7 @@ impl Access {
             revoked: CancellationToken::new(),
             requests: Mutex::new(Bucket::new(self.limits.requests_per_second, Duration::from_secs(1))),
             games: Mutex::new(Bucket::new(self.limits.games_per_minute, Duration::from_secs(60))),
+            unfinished: Arc::default(),
             uptime: self.uptime,
         };
         if row.revoked_ms.is_some() {
@@ -226,6 +232,14 @@ impl Access {
             Some(denied) => Err(denied),
             None => Ok(entry),
         }
+    }
+
+    /// What this caller has under way.
+    pub(super) fn unfinished(&self, caller: &Caller) -> Arc<Unfinished> {
+        Arc::clone(match caller {
+            Caller::Anybody => &self.anybodys,
+            Caller::Token(entry) => &entry.unfinished,
+        })
     }
 
     /// Notes that an actor comes with this caller's token. Refused when it is another live token's. Tells whether this is

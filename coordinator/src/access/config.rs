@@ -31,6 +31,8 @@ pub struct Limits {
     pub keepalive_timeout_seconds: u32,
     /// Requests of one token, a second.
     pub requests_per_second: u32,
+    /// Bytes of messages that one token may have begun to send and not finished, over all its streams.
+    pub unfinished_bytes_max: u32,
     /// Games that the actors of one token may send, a minute.
     pub games_per_minute: u32,
     /// Refused records after which an actor is suspended: far more than one bad game, far fewer than a flood.
@@ -51,6 +53,7 @@ impl Default for Limits {
             keepalive_seconds: 20,
             keepalive_timeout_seconds: 10,
             requests_per_second: 1_000,
+            unfinished_bytes_max: 256 << 20,
             games_per_minute: 120_000,
             strikes_max: 500,
         }
@@ -78,6 +81,8 @@ impl Limits {
             ("keepalive_seconds", self.keepalive_seconds, 1, day),
             ("keepalive_timeout_seconds", self.keepalive_timeout_seconds, 1, day),
             ("requests_per_second", self.requests_per_second, 0, 1_000_000),
+            // At least one message of the greatest size.
+            ("unfinished_bytes_max", self.unfinished_bytes_max, 17 << 20, u32::MAX),
             ("games_per_minute", self.games_per_minute, 0, 100_000_000),
             ("strikes_max", self.strikes_max, 1, 1_000_000),
         ];

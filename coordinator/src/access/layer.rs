@@ -18,6 +18,7 @@ use tower_service::Service;
 use super::book::{Access, Caller};
 use super::connection::{InUse, Peer};
 use super::role;
+use super::unfinished::Counted;
 use crate::services::errors;
 
 /// Puts the gate before a service.
@@ -66,6 +67,8 @@ where
         let access = Arc::clone(&self.access);
         let in_use = request.extensions().get::<Peer>().map(Peer::in_use);
         request.extensions_mut().insert(caller.clone());
+        let (unfinished, bytes_max) = (access.unfinished(&caller), access.limits().unfinished_bytes_max);
+        let request = request.map(|body| Body::new(Counted::new(body, unfinished, bytes_max.into())));
         // The clone that is ready serves; the other one takes its place.
         let fresh = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, fresh);

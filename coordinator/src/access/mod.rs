@@ -13,6 +13,7 @@ mod role;
 mod throttle;
 mod tls;
 mod token;
+mod unfinished;
 
 pub use config::{Limits, TlsConfig};
 pub use role::{NoSuchRole, Role};

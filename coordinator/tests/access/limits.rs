@@ -1,14 +1,22 @@
 //! Limits: what one connection, one address and one token may take. Raw connections speak just enough HTTP/2 to be rude.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body::Frame;
+use http_body_util::BodyExt;
 use tengen_coordinator::Limits;
 use tengen_proto::v1;
 use tengen_proto::v1::run_service_client::RunServiceClient;
-use tengen_service::channel::MESSAGE_BYTES_MAX;
+use tengen_service::channel::{Channel, MESSAGE_BYTES_MAX};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tonic::body::Body;
+use tonic::codegen::Service;
 use tonic::{Code, Request, Status};
 use tonic_types::StatusExt;
 
@@ -223,6 +231,77 @@ async fn a_token_that_asks_too_often_is_told_when_to_come_again_and_others_are_s
     );
     assert!(retry_after(&refused) <= Duration::from_secs(1));
     guarded.status_with(&guarded.rig.credentials).await.expect("a status");
+    guarded.rig.stop().await;
+}
+
+/// The beginning of a message of 15 MiB, then nothing more.
+struct HalfSent(Option<Bytes>);
+
+impl HalfSent {
+    const LEN: usize = 8 << 20;
+
+    fn new() -> HalfSent {
+        let mut bytes = vec![0; HalfSent::LEN];
+        bytes[1..5].copy_from_slice(&(15_u32 << 20).to_be_bytes());
+        HalfSent(Some(bytes.into()))
+    }
+}
+
+impl http_body::Body for HalfSent {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
+        match self.0.take() {
+            Some(bytes) => Poll::Ready(Some(Ok(Frame::data(bytes)))),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// Sends half a message; what it hears.
+async fn send_half(mut channel: Channel, url: String) -> Status {
+    let request = http::Request::post(format!("{url}/tengen.v1.ActorService/SubmitGames"))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .body(Body::new(HalfSent::new()))
+        .expect("a request");
+    std::future::poll_fn(|context| channel.poll_ready(context))
+        .await
+        .expect("a connection");
+    let answer = channel.call(request).await.expect("an answer");
+    if let Some(status) = Status::from_header_map(answer.headers()) {
+        return status;
+    }
+    let body = answer.into_body().collect().await.expect("an end");
+    let trailers = body.trailers().expect("trailers");
+    Status::from_header_map(trailers).expect("a status")
+}
+
+#[tokio::test]
+async fn half_sent_messages_of_a_token_are_bounded_and_others_are_served() {
+    let limits = Limits {
+        unfinished_bytes_max: 17 << 20,
+        ..Limits::default()
+    };
+    let guarded = Guarded::start_with(limits).await;
+    let (_, rude) = guarded.make("actor", 0).await;
+    // Two of 8 MiB are within the bound, of three one is not: whichever comes last.
+    let mut halves = JoinSet::new();
+    for _ in 0..3 {
+        halves.spawn(send_half(guarded.channel(&rude), guarded.rig.url.clone()));
+    }
+    let refused = halves.join_next().await.expect("one ends").expect("no panic");
+    assert_refused(
+        &refused,
+        Code::ResourceExhausted,
+        "UNFINISHED_BYTES",
+        "half sent with this token",
+    );
+    assert!(retry_after(&refused) <= Duration::from_secs(1));
+    Actor::new(&guarded.rig, "actor-1").await.deliver(1).await;
+    assert!(halves.try_join_next().is_none(), "the others go on");
+    Actor::with(guarded.channel(&rude), "actor-2").await.deliver(1).await;
     guarded.rig.stop().await;
 }
 

@@ -117,6 +117,8 @@ const TABLE: &[(&str, &[(&str, Needs)])] = &[
             ("ListActors", WATCHERS),
             ("ListRatings", WATCHERS),
             ("ListPairings", WATCHERS),
+            ("ListGames", WATCHERS),
+            ("GetGame", WATCHERS),
         ],
     ),
     (

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use prost::Message;
 
-const FILES: [&str; 7] = ["record", "usage", "actor", "model", "learner", "run", "admin"];
+const FILES: [&str; 8] = ["record", "usage", "actor", "model", "learner", "game", "run", "admin"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files: Vec<String> = FILES.iter().map(|name| format!("tengen/v1/{name}.proto")).collect();

@@ -8,6 +8,7 @@ mod client;
 mod db;
 mod doctor;
 mod duel;
+mod games;
 mod json;
 mod models;
 mod plan;
@@ -51,6 +52,9 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Play two players against each other
     Duel(duel::DuelArgs),
+    /// List, show, export, import, check and replay games
+    #[command(subcommand)]
+    Games(games::GamesCommand),
     /// Show how strong champions and baselines are, and who scored what against whom
     Ratings(ratings::RatingsArgs),
     /// Ask the rules: list games, judge moves, count, show planes, check a game
@@ -113,6 +117,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Models(command) => models::run(command).await,
             Command::Plan(args) => plan::run(args).await,
             Command::Duel(args) => duel::run(args).await,
+            Command::Games(command) => games::run(command).await,
             Command::Ratings(args) => ratings::run(args).await,
             Command::Rules(command) => rules::run(command),
             Command::Token(command) => token::run(command).await,

@@ -7,9 +7,9 @@ use tengen_control::rating::RatingRules;
 use tengen_control::{LeaseRules, Row, Rules, RulesError, Schedule};
 use tengen_games::{Fingerprint, Opening};
 use tengen_network::Shape;
-use tengen_records::{Endings, Expected, LeaseId, MatchGame, ModelIndex, Player, RunId, Work};
+use tengen_records::{Expected, LeaseId, Player, RunId};
 use tengen_search::Settings;
-use tengen_selfplay::{Order, Plan};
+use tengen_selfplay::Order;
 use tengen_service::run_config::{GateKind, RatingsSection, RunConfig};
 
 use crate::game::Referee;
@@ -18,10 +18,6 @@ use crate::run::ratings::parse_baseline;
 
 /// Openings of a pairing: enough for a rating within some 15 Elo where there are as many.
 const RATING_OPENINGS_MAX: usize = 400;
-
-/// Further games that are believed of a self-play lease whose actor could not reach us: an hour of the fastest actor
-/// seen, many times over.
-const OVERRUN_GAMES_MAX: u32 = 1 << 20;
 
 /// The run as this process serves it.
 #[derive(Clone, Debug)]
@@ -158,36 +154,6 @@ impl RunFacts {
 
     /// What a record of a lease with this order must agree with.
     pub(crate) fn expected(&self, order: &Order) -> Expected {
-        let work = match &order.plan {
-            Plan::SelfPlay {
-                games,
-                random_plies_max,
-            } => Work::SelfPlay {
-                index_end: games.saturating_add(OVERRUN_GAMES_MAX),
-                random_plies_max: *random_plies_max,
-            },
-            Plan::Match { games } | Plan::Rating { games, .. } => Work::Match(
-                games
-                    .iter()
-                    .map(|game| MatchGame {
-                        pair: game.pair,
-                        opening: game.opening.clone(),
-                        seat0_model: ModelIndex(u8::from(game.seat0_model != 0)),
-                    })
-                    .collect(),
-            ),
-        };
-        Expected {
-            run_id: self.id.clone(),
-            game_id: self.game.spec().id.clone(),
-            rules_fingerprint: self.rules_fingerprint,
-            lease: order.lease,
-            models: order.models.clone(),
-            players: order.plan.players().cloned(),
-            settings_revision: order.settings_revision,
-            lease_seed: order.seed,
-            work,
-            endings: Endings::default(),
-        }
+        order.expected(self.id.clone(), self.game.spec().id.clone(), self.rules_fingerprint)
     }
 }

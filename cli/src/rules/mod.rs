@@ -82,6 +82,13 @@ pub(crate) struct PerftArgs {
 #[derive(Clone, Debug)]
 pub(crate) struct AnyGameArg(AnyGame);
 
+impl AnyGameArg {
+    /// The game.
+    pub(crate) fn into_game(self) -> AnyGame {
+        self.0
+    }
+}
+
 impl std::str::FromStr for AnyGameArg {
     type Err = tengen_games::ParseGameError;
 

@@ -119,6 +119,8 @@ const TABLE: &[(&str, &[(&str, Needs)])] = &[
             ("ListPairings", WATCHERS),
             ("GetSettings", WATCHERS),
             ("ListSettings", WATCHERS),
+            ("ListGames", WATCHERS),
+            ("GetGame", WATCHERS),
         ],
     ),
     (

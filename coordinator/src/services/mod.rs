@@ -4,6 +4,7 @@ mod actor;
 mod admin;
 pub(crate) mod errors;
 mod examine;
+mod games;
 mod learner;
 mod model;
 mod publish;

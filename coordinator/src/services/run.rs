@@ -11,7 +11,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status};
 
 use super::watch::{self, Cursor};
-use super::{errors, page_size, page_start, ratings};
+use super::{errors, games, page_size, page_start, ratings};
 use crate::archive::Archive;
 use crate::clock::unix_ms;
 use crate::diagnose::{Cause, Snapshot, diagnose};
@@ -194,6 +194,17 @@ impl RunService for RunApi {
             pairings,
             next_page_token,
         }))
+    }
+
+    async fn list_games(
+        &self,
+        request: Request<v1::ListGamesRequest>,
+    ) -> Result<Response<v1::ListGamesResponse>, Status> {
+        Ok(Response::new(games::list(&self.0, request.into_inner()).await?))
+    }
+
+    async fn get_game(&self, request: Request<v1::GetGameRequest>) -> Result<Response<v1::StoredGame>, Status> {
+        Ok(Response::new(games::get(&self.0, request.into_inner()).await?))
     }
 }
 

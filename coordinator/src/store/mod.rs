@@ -6,6 +6,7 @@
 pub mod actors;
 pub mod audits;
 pub mod checkpoint;
+pub mod game_list;
 pub mod games;
 mod gate_rules;
 pub mod gates;

@@ -4,6 +4,7 @@ mod audits;
 mod database;
 mod diagnose;
 mod disk;
+mod games;
 mod gate_kinds;
 mod gates;
 mod hostile;

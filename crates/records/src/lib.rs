@@ -7,6 +7,7 @@
 //! record is true ([`Checked`]) or what is wrong with it ([`Rejection`]).
 
 mod check;
+pub mod exchange;
 mod expected;
 mod ids;
 mod player;
@@ -16,7 +17,7 @@ mod seed;
 pub mod testing;
 mod wire;
 
-pub use check::{Checked, TOLERANCE, WEIGHT_MAX, check};
+pub use check::{Checked, TOLERANCE, WEIGHT_MAX, check, referee};
 pub use expected::{Endings, Expected, MatchGame, Work};
 pub use ids::{LeaseId, ModelId, ParseIdError, RUN_ID_LEN_MAX, RecordId, RunId};
 pub use player::{HUMAN_NAME_LEN_MAX, HumanName, NetworkPlay, PLAYER_SIMULATIONS_MAX, ParsePlayerError, Player};

@@ -201,15 +201,28 @@ impl<G: Game, E: Evaluator> Driver<G, E> {
             .sum()
     }
 
+    /// Starts a game that was played before: `script` holds its plies, and they are played whatever is chosen. Its record
+    /// says at every ply what would have been chosen, and by which search.
+    pub fn start_following(&mut self, order: GameOrder, script: Vec<Action>) -> Result<(), StartError> {
+        self.begin(order, |flight| flight.following(script))
+    }
+
     /// Starts a game.
     pub fn start(&mut self, order: GameOrder) -> Result<(), StartError> {
+        self.begin(order, |flight| flight)
+    }
+
+    fn begin(&mut self, order: GameOrder, prepare: impl FnOnce(Flight<G>) -> Flight<G>) -> Result<(), StartError> {
         if self.free() == 0 {
             return Err(StartError::Full {
                 games: self.options.games,
             });
         }
         let entry = self.entry(order)?;
-        self.pool.push(entry);
+        self.pool.push(Entry {
+            flight: prepare(entry.flight),
+            ..entry
+        });
         Ok(())
     }
 

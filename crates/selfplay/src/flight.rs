@@ -133,6 +133,8 @@ pub(crate) struct Flight<G: Game> {
     names: [ModelIndex; 2],
     temper: Temper,
     searching: bool,
+    /// What is played at each ply whatever is chosen; past its end the choices are played.
+    script: Vec<Action>,
     plies: Vec<PlyRecord>,
     leaves: Vec<Leaf<G>>,
     scratch: Vec<Action>,
@@ -156,10 +158,17 @@ impl<G: Game> Flight<G> {
             names,
             temper,
             searching: false,
+            script: Vec::new(),
             plies: Vec::new(),
             leaves: Vec::new(),
             scratch: Vec::new(),
         }
+    }
+
+    /// The same game, in which these actions are played one after the other whatever is chosen: a finished game again, with
+    /// what its players would have chosen at every ply.
+    pub(crate) fn following(self, script: Vec<Action>) -> Self {
+        Flight { script, ..self }
     }
 
     /// Plays on until leaves need evaluations or the game is over. At most `leaves_max` leaves wait at a time.
@@ -281,10 +290,11 @@ impl<G: Game> Flight<G> {
             model: self.names[seat.index()],
             search,
         };
-        self.state.apply(action)?;
+        let played = self.script.get(self.plies.len()).copied().unwrap_or(action);
+        self.state.apply(played)?;
         for mind in &mut self.minds {
             if let Mind::Search { tree, .. } = mind {
-                tree.advance(ply.action)?;
+                tree.advance(played)?;
             }
         }
         self.plies.push(ply);

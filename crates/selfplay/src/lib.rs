@@ -18,6 +18,7 @@ pub mod model;
 pub mod offline;
 pub mod order;
 mod pool;
+pub mod reproduce;
 pub mod seed;
 pub mod wire;
 

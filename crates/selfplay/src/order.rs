@@ -3,11 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tengen_games::Action;
-use tengen_records::{Kind, LeaseId, ModelId, Player, RunId, networks_of};
+use tengen_games::{Action, Fingerprint};
+use tengen_records::{Endings, Expected, Kind, LeaseId, ModelId, ModelIndex, Player, RunId, Work, networks_of};
 use tengen_search::Settings;
 
 use crate::model::ModelBytes;
+
+/// Further games that are believed of a self-play lease whose actor could not reach its coordinator: an hour of the fastest
+/// actor seen, many times over.
+const OVERRUN_GAMES_MAX: u32 = 1 << 20;
 
 /// A work order as the coordinator gave it, parsed.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +29,43 @@ pub struct Order {
     pub seed: u64,
     /// The games.
     pub plan: Plan,
+}
+
+impl Order {
+    /// What a record of this order must agree with, in the run `run_id` of the game `game_id` by these `rules`.
+    pub fn expected(&self, run_id: RunId, game_id: String, rules: Fingerprint) -> Expected {
+        let work = match &self.plan {
+            Plan::SelfPlay {
+                games,
+                random_plies_max,
+            } => Work::SelfPlay {
+                index_end: games.saturating_add(OVERRUN_GAMES_MAX),
+                random_plies_max: *random_plies_max,
+            },
+            Plan::Match { games } | Plan::Rating { games, .. } => Work::Match(
+                games
+                    .iter()
+                    .map(|game| tengen_records::MatchGame {
+                        pair: game.pair,
+                        opening: game.opening.clone(),
+                        seat0_model: ModelIndex(u8::from(game.seat0_model != 0)),
+                    })
+                    .collect(),
+            ),
+        };
+        Expected {
+            run_id,
+            game_id,
+            rules_fingerprint: rules,
+            lease: self.lease,
+            models: self.models.clone(),
+            players: self.plan.players().cloned(),
+            settings_revision: self.settings_revision,
+            lease_seed: self.seed,
+            work,
+            endings: Endings::default(),
+        }
+    }
 }
 
 /// The games of an order.

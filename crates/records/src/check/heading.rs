@@ -1,5 +1,7 @@
 //! A record's heading against its lease: everything that is known without replaying the game.
 
+use tengen_games::Fingerprint;
+
 use crate::expected::{Expected, MatchGame, Work};
 use crate::player::Player;
 use crate::record::{ModelIndex, Record};
@@ -58,6 +60,28 @@ pub(super) fn check(record: &Record, expected: &Expected) -> Verdict {
     }
     let seed = game_seed(expected.lease_seed, record.id.index);
     equal(ReasonCode::WrongSeed, "seed", &record.seed, &seed)
+}
+
+/// A heading for itself: the game and its rules are these, and players and models are numbered as they are listed.
+pub(super) fn check_alone(record: &Record, game: &str, rules: Fingerprint) -> Verdict {
+    equal(ReasonCode::WrongGame, "game", &record.game_id[..], game)?;
+    equal(
+        ReasonCode::WrongRules,
+        "rules fingerprint",
+        &record.rules_fingerprint,
+        &rules,
+    )?;
+    let (code, listed) = match &record.players {
+        Some(players) => (ReasonCode::WrongPlayers, players.len()),
+        None => (ReasonCode::WrongModel, record.models.len()),
+    };
+    match record.seat_models.iter().find(|index| index.index() >= listed) {
+        None => Ok(()),
+        Some(index) => Err(Rejection::new(
+            code,
+            format!("a seat is that of number {} of {listed}", index.0),
+        )),
+    }
 }
 
 fn equal<T: PartialEq + std::fmt::Display + ?Sized>(code: ReasonCode, what: &str, stated: &T, wanted: &T) -> Verdict {

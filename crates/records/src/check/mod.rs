@@ -6,7 +6,7 @@
 mod heading;
 mod search;
 
-use tengen_games::{Action, Game, Outcome, Reason, State};
+use tengen_games::{Action, Fingerprint, Game, Outcome, Reason, State};
 
 use crate::expected::{Endings, Expected};
 use crate::record::{DecisionPath, PlyRecord, Record};
@@ -38,12 +38,34 @@ pub struct Checked {
 pub fn check<G: Game>(game: &G, record: &Record, expected: &Expected) -> Result<Checked, Rejection> {
     check_sizes(game, record)?;
     heading::check(record, expected)?;
+    replay(game, record, |state| check_end(state, record, &expected.endings))
+}
+
+/// Checks `record` against the rules of `game` alone, where nobody knows the lease: games, rules and models agree with
+/// each other, every ply is legal, the end is the one the rules name. `rules` is the game's fingerprint.
+///
+/// What only a lease or a run's settings can tell is taken as stated: who was ordered to play, the seed, and that a game
+/// was broken off (`resignation` with a winner, `move-limit` without) although the rules let it go on.
+///
+/// # Errors
+/// The first fault, in the order of this module's description.
+pub fn referee<G: Game>(game: &G, rules: Fingerprint, record: &Record) -> Result<Checked, Rejection> {
+    check_sizes(game, record)?;
+    heading::check_alone(record, &game.spec().id, rules)?;
+    replay(game, record, |state| check_stated_end(state, record))
+}
+
+fn replay<G: Game>(
+    game: &G,
+    record: &Record,
+    check_end: impl FnOnce(&G::State) -> Result<(), Rejection>,
+) -> Result<Checked, Rejection> {
     let mut replay = Replay::new(game);
     replay.opening(&record.opening)?;
     for (n, ply) in record.plies.iter().enumerate() {
         replay.ply(n, ply, record)?;
     }
-    check_end(&replay.state, record, &expected.endings)?;
+    check_end(&replay.state)?;
     let roles = replay.state.roles();
     if roles != record.roles {
         let detail = format!("the record states {:?}, the rules say {roles:?}", record.roles);
@@ -162,7 +184,22 @@ fn check_end<S: State>(state: &S, record: &Record, endings: &Endings) -> Result<
         }
         _ => None,
     };
-    let Some(outcome) = by_rules.or(broken_off) else {
+    agrees(stated, by_rules.or(broken_off), plies)
+}
+
+/// The end is the rules' own, or that of a game that was broken off.
+fn check_stated_end<S: State>(state: &S, record: &Record) -> Result<(), Rejection> {
+    let stated = record.outcome;
+    let broken_off = match (stated.reason, stated.winner) {
+        (Reason::Resignation, Some(_)) | (Reason::MoveLimit, None) => Some(stated),
+        _ => None,
+    };
+    let plies = record.opening.len() + record.plies.len();
+    agrees(stated, state.outcome().or(broken_off), plies)
+}
+
+fn agrees(stated: Outcome, found: Option<Outcome>, plies: usize) -> Result<(), Rejection> {
+    let Some(outcome) = found else {
         let detail = format!(
             "after {plies} plies the game goes on, the record states {:?}",
             stated.reason.as_str()

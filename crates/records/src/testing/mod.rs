@@ -2,6 +2,7 @@
 //! blocks of the right shape. No network and no search is behind the numbers. Beside them: ways to spoil records
 //! ([`mutation`], [`hammer`], [`fuzz`]) and a second opinion on what the check accepts ([`invariants`]).
 
+pub mod exchange;
 pub mod fuzz;
 pub mod hammer;
 pub mod invariants;

@@ -24,7 +24,7 @@ pub(crate) struct PlanArgs {
     /// Steps of training to measure
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..))]
     steps: u64,
-    /// Actors like the one measured
+    /// Actors like the one measured: the first beside the learner on this machine, the others on machines like it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     actors: u32,
     /// Iteration whose row of the schedule is meant
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: PlanArgs) -> anyhow::Result<()> {
     });
     let self_play = self_play.await??;
     let training = bench::training(&args.run, learner_threads, args.steps).await?;
-    let forecast = Forecast::new(&config, row, &self_play, &training, args.actors);
+    let forecast = Forecast::new(&config, row, &self_play, &training, (args.actors, cores));
     if args.json {
         println!(
             "{}",
@@ -107,7 +107,7 @@ fn page(config: &RunConfig, self_play: &Measured, training: &Training, forecast:
     lines.push(format!(
         "  actors on a GPU      {}",
         match limit {
-            Limit::SelfPlay => format!(
+            Limit::SelfPlay | Limit::Cores => format!(
                 "up to {:.0} positions an hour, where the learner is the limit",
                 forecast.learner_positions_per_hour
             ),
@@ -120,6 +120,7 @@ fn page(config: &RunConfig, self_play: &Measured, training: &Training, forecast:
 fn limit_in_words(limit: Limit) -> &'static str {
     match limit {
         Limit::SelfPlay => "self-play is the limit",
+        Limit::Cores => "the cores of this machine are the limit: its actor and its learner share them",
         Limit::Learner => "the learner is the limit: self-play waits for it",
     }
 }
@@ -145,7 +146,7 @@ fn as_json(self_play: &Measured, training: &Training, forecast: &Forecast) -> se
             "positions_per_hour": forecast.positions_per_hour,
             "self_play_positions_per_hour": forecast.self_play_positions_per_hour,
             "learner_positions_per_hour": forecast.learner_positions_per_hour,
-            "limit": match forecast.limit { Limit::SelfPlay => "self-play", Limit::Learner => "learner" },
+            "limit": match forecast.limit { Limit::SelfPlay => "self-play", Limit::Learner => "learner", Limit::Cores => "cores" },
             "minutes_per_iteration": forecast.minutes_per_iteration,
             "window_turnover_hours": forecast.window_turnover_hours,
             "bytes_per_day": forecast.bytes_per_day,

@@ -129,7 +129,7 @@ fn numbers_count_stones_and_nothing_else() {
     refused("/createdAt", "yesterday".into(), Decode);
     refused("/durationMs", (1_u64 << 40).into(), Decode);
     refused("/schemaVersion", 2.into(), ReasonCode::SchemaVersion);
-    refused("/rules/boardSize", 14.into(), IllegalAction);
+    refused("/rules/boardSize", 12.into(), IllegalAction);
     refused("/rules/swap2", false.into(), IllegalAction);
     let mut document = sample();
     document["rules"]["game"] = "caro5?edge=open".into();

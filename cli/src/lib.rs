@@ -87,7 +87,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Plan(args) => plan::run(args).await,
             Command::Duel(args) => duel::run(args).await,
             Command::Ratings(args) => ratings::run(args).await,
-            Command::Rules(command) => rules::run(command),
+            Command::Rules(command) => rules::run(command, &cli.log).await,
             Command::Token(command) => token::run(command).await,
             Command::Actors(command) => actors::run(command).await,
             Command::Db(args) => db::run(&args),

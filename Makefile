@@ -15,7 +15,7 @@ FAULTS_DIR := $(abspath $(TARGET_DIR))/faults
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build release run test test-needs test-core check python bench cross-check faults
+.PHONY: help setup build release run test test-needs test-core conformance check python bench cross-check faults
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,10 @@ else
 	$(CARGO) test --locked --workspace --exclude tengen-system-tests -- --skip redis_feeds --skip redis:: --skip redis_faults:: --skip in_redis --skip tls:: \
 		--skip both_stores
 endif
+
+# What `make test` does with a bound on the plies of each game.
+conformance: setup ## check the laws of every game over 10,000 random games, however long those are (GAME=go for one)
+	$(CARGO) test --locked -p tengen-games --lib -- --ignored --nocapture conformance_in_full::$(GAME)
 
 check: setup ## format, clippy, docs, architecture, scripts, licences: warnings are errors
 	$(CARGO) fmt --all --check

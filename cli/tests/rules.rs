@@ -121,10 +121,28 @@ fn listings_name_every_game_and_plane() {
 
 #[test]
 fn check_measures_every_line_of_the_checklist() {
-    let checked = answer(&["check", "ataxx", "--games", "4", "--simulations", "2", "--json"]);
+    let args = [
+        "check",
+        "ataxx",
+        "--games",
+        "4",
+        "--simulations",
+        "2",
+        "--without-training",
+        "--json",
+    ];
+    let checked = answer(&args);
     let lines = checked["lines"].as_array().expect("lines");
     let groups: Vec<&str> = lines.iter().filter_map(|line| line["group"].as_str()).collect();
     assert_eq!(groups, [["rules"; 3], ["training"; 3], ["reproducibility"; 3]].concat());
     let measured = lines[3]["measured"].as_str().expect("words");
     assert!(measured.starts_with("4 games of "), "{measured}");
+    let (status, out, error) = rules(&args[..args.len() - 1]);
+    assert_eq!(status, 0, "{error}");
+    assert!(
+        lines
+            .iter()
+            .all(|line| out.contains(line["item"].as_str().expect("words"))),
+        "{out}"
+    );
 }

@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_games::{AnyGame, Game, GameVisitor};
-use tengen_replay::{Augmentation, Batch, Part, SampleError, Sampler, Window};
+use tengen_replay::{Augmentation, Batch, Draw, Part, SampleError, Sampler, Window};
 
 /// Batches that may be prepared ahead; each holds a few hundred kilobytes. Two would do when sampling is always quicker
 /// than a step; four ride out a busy core.
@@ -51,14 +51,23 @@ enum Wanted {
     Size(usize),
 }
 
-type Answer = Result<Batch, SampleError>;
+type Answer<T> = Result<T, SampleError>;
+
+/// Positions as they were played, and what was legal in them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Positions {
+    /// The positions, seen through no symmetry.
+    pub batch: Batch,
+    /// Whether the rules allow an action there, `[B, A]`.
+    pub legal: Vec<bool>,
+}
 
 /// Asks for batches in the order of their steps. Dropping it ends the thread.
 #[derive(Debug)]
 pub struct Batches {
     wanted: Option<Sender<Wanted>>,
-    steps: Receiver<Answer>,
-    positions: Receiver<Answer>,
+    steps: Receiver<Answer<Batch>>,
+    positions: Receiver<Answer<Positions>>,
     /// The buffers of used batches go back here.
     used: Sender<Batch>,
     thread: Option<JoinHandle<()>>,
@@ -154,7 +163,7 @@ impl Batches {
     }
 
     /// So many positions of the window as they were played.
-    pub fn positions(&mut self, count: usize) -> Result<Batch, BatchError> {
+    pub fn positions(&mut self, count: usize) -> Result<Positions, BatchError> {
         self.want(Wanted::Positions {
             count,
             step: self.taken,
@@ -183,8 +192,8 @@ struct Worker {
     batch: usize,
     seed: u64,
     orders: Receiver<Wanted>,
-    steps: Sender<Answer>,
-    positions: Sender<Answer>,
+    steps: Sender<Answer<Batch>>,
+    positions: Sender<Answer<Positions>>,
     spare: Receiver<Batch>,
 }
 
@@ -194,23 +203,23 @@ impl GameVisitor for Worker {
     fn visit<G: Game>(self, game: G) {
         let augmented = Sampler::new(game.clone(), Augmentation::Symmetries);
         let plain = Sampler::new(game, Augmentation::None);
-        let mut batch = self.batch;
+        let mut size = self.batch;
         for wanted in self.orders.iter() {
             let sent = match wanted {
-                Wanted::Size(size) => {
-                    batch = size;
+                Wanted::Size(other) => {
+                    size = other;
                     continue;
                 }
                 Wanted::Step(step) => {
-                    self.steps
-                        .send(self.sample(&augmented, batch, &mut generator(self.seed, "step", step)))
+                    let batch = self.step(&augmented, size, step);
+                    self.steps.send(batch).is_ok()
                 }
                 Wanted::Positions { count, step } => {
-                    self.positions
-                        .send(self.sample(&plain, count, &mut generator(self.seed, "probe", step)))
+                    let positions = self.positions(&plain, count, step);
+                    self.positions.send(positions).is_ok()
                 }
             };
-            if sent.is_err() {
+            if !sent {
                 return;
             }
         }
@@ -218,18 +227,33 @@ impl GameVisitor for Worker {
 }
 
 impl Worker {
-    fn sample<G: Game>(&self, sampler: &Sampler<G>, count: usize, rng: &mut Xoshiro256PlusPlus) -> Answer {
-        // Only the draw needs the window; replaying the games does not hold up the mirror.
-        let draws = {
-            let window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-            window.draw_many(Part::Training, count, rng)
+    fn step<G: Game>(&self, sampler: &Sampler<G>, count: usize, step: u64) -> Answer<Batch> {
+        let mut rng = generator(self.seed, "step", step);
+        let draws = self.draw(count, &mut rng)?;
+        let mut batch = self.spare.try_recv().unwrap_or_default();
+        sampler.fill(&draws, &mut batch, &mut rng)?;
+        Ok(batch)
+    }
+
+    fn positions<G: Game>(&self, sampler: &Sampler<G>, count: usize, step: u64) -> Answer<Positions> {
+        let mut rng = generator(self.seed, "probe", step);
+        let draws = self.draw(count, &mut rng)?;
+        let mut positions = Positions {
+            legal: sampler.legal(&draws)?,
+            ..Positions::default()
         };
+        sampler.fill(&draws, &mut positions.batch, &mut rng)?;
+        Ok(positions)
+    }
+
+    /// Only the draw needs the window; replaying the games does not hold up the mirror.
+    fn draw(&self, count: usize, rng: &mut Xoshiro256PlusPlus) -> Answer<Vec<Draw>> {
+        let window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let draws = window.draw_many(Part::Training, count, rng);
         if draws.len() < count {
             return Err(SampleError::Empty(Part::Training));
         }
-        let mut batch = self.spare.try_recv().unwrap_or_default();
-        sampler.fill(&draws, &mut batch, rng)?;
-        Ok(batch)
+        Ok(draws)
     }
 }
 

@@ -3,13 +3,12 @@
 use std::collections::HashSet;
 use std::time::SystemTime;
 
+use crate::batches::Positions;
+use crate::network::NetworkError;
+use crate::trainer::{SmoothedLosses, Trainer, TrainerError};
 use tengen_inference::{Device, InferenceError, PARITY_TOLERANCE, Probe, Session, SessionOptions, run_probes};
 use tengen_network::{Metadata, WriteError, write_onnx};
 use tengen_records::ModelId;
-use tengen_replay::Batch;
-
-use crate::network::NetworkError;
-use crate::trainer::{SmoothedLosses, Trainer, TrainerError};
 
 /// Key of the metadata: trainable positions of the run that were known when the network was cut.
 pub const TRAIN_POSITIONS: &str = "train_positions";
@@ -52,6 +51,8 @@ pub struct Export {
     pub metadata: Metadata,
     /// Greatest difference of a probability or value from the learner's own forward.
     pub parity: f32,
+    /// Mean probability that its policy puts on illegal actions in the checked positions, 0 to 1: what masking takes away.
+    pub illegal_mass: f32,
     /// A few of the checked positions.
     pub probes: Vec<Probe>,
 }
@@ -63,13 +64,15 @@ pub fn export(
     trainer: &Trainer,
     losses: SmoothedLosses,
     metadata: Metadata,
-    positions: &Batch,
+    positions: &Positions,
     threads: usize,
 ) -> Result<Export, ExportError> {
     let network = trainer.network();
-    let metadata = describe(trainer, losses, metadata);
+    let probes = trainer.probes(&positions.batch)?;
+    let illegal_mass = illegal_mass(&probes, &positions.legal);
+    let metadata = describe(trainer, losses, illegal_mass, metadata);
     let file = write_onnx(network.shape(), &network.fold()?, &metadata)?;
-    let probes = distinct(trainer.probes(positions)?);
+    let probes = distinct(probes);
     let parity = check(&file, &probes, threads)?;
     let model_id = ModelId(tengen_network::model_id(&file));
     Ok(Export {
@@ -77,8 +80,20 @@ pub fn export(
         model_id,
         metadata,
         parity,
+        illegal_mass,
         probes: spread(probes),
     })
+}
+
+/// Mean probability on illegal actions; `legal` is `[B, A]` for the probes in order.
+fn illegal_mass(probes: &[Probe], legal: &[bool]) -> f32 {
+    let masses = probes
+        .iter()
+        .flat_map(|probe| &probe.policy)
+        .zip(legal)
+        .filter(|&(_, &legal)| !legal)
+        .map(|(&probability, _)| f64::from(probability));
+    (masses.sum::<f64>() / probes.len().max(1) as f64) as f32
 }
 
 /// Greatest difference between the file in ONNX Runtime and the probes' own answers.
@@ -112,7 +127,7 @@ fn spread(mut probes: Vec<Probe>) -> Vec<Probe> {
 }
 
 /// Adds what training knows: step, time, and the training parameters under keys of their own.
-fn describe(trainer: &Trainer, losses: SmoothedLosses, metadata: Metadata) -> Metadata {
+fn describe(trainer: &Trainer, losses: SmoothedLosses, illegal_mass: f32, metadata: Metadata) -> Metadata {
     let config = trainer.config();
     let mut extra = metadata.extra.clone();
     extra.extend(
@@ -123,6 +138,7 @@ fn describe(trainer: &Trainer, losses: SmoothedLosses, metadata: Metadata) -> Me
             ("train_value_loss_weight", config.value_loss_weight.to_string()),
             ("train_policy_loss", losses.policy.to_string()),
             ("train_value_loss", losses.value.to_string()),
+            ("train_illegal_mass", illegal_mass.to_string()),
         ]
         .map(|(key, value)| (key.to_owned(), value)),
     );
@@ -150,7 +166,7 @@ mod tests {
     }
 
     /// A network trained for so many steps on random games, and positions of them.
-    fn trained(game: &str, steps: u64) -> (Trainer, Batch) {
+    fn trained(game: &str, steps: u64) -> (Trainer, Positions) {
         tch::set_num_threads(1);
         let game = AnyGame::parse(game).unwrap();
         let config = Config {
@@ -169,7 +185,7 @@ mod tests {
         (trainer, positions)
     }
 
-    fn exported(trainer: &Trainer, positions: &Batch) -> Result<Export, ExportError> {
+    fn exported(trainer: &Trainer, positions: &Positions) -> Result<Export, ExportError> {
         tengen_inference::init(None).unwrap();
         let metadata = Metadata {
             run: "test".to_owned(),
@@ -217,6 +233,34 @@ mod tests {
     }
 
     #[test]
+    fn the_mass_on_illegal_actions_is_the_mean_over_positions() {
+        let probe = |policy: &[f32]| Probe {
+            planes: Vec::new(),
+            policy: policy.to_vec(),
+            wdl: [0.0; 3],
+        };
+        let probes = [probe(&[0.5, 0.25, 0.25]), probe(&[0.0, 1.0, 0.0])];
+        let mass = illegal_mass(&probes, &[true, false, true, true, true, false]);
+        assert_eq!(mass, 0.125);
+        assert_eq!(illegal_mass(&[], &[]), 0.0);
+    }
+
+    /// The random network's policy is even, so that mass is the share of illegal actions; training takes most of it away.
+    #[test]
+    fn training_moves_the_policy_off_illegal_actions() {
+        let mass = |steps| {
+            let (trainer, positions) = trained("tic-tac-toe", steps);
+            let illegal = positions.legal.iter().filter(|&&legal| !legal).count();
+            let export = exported(&trainer, &positions).unwrap();
+            (export.illegal_mass, illegal as f32 / positions.legal.len() as f32)
+        };
+        let (untrained, share) = mass(0);
+        assert!((untrained - share).abs() < 0.05, "{untrained}, {share} of the actions");
+        let (trained, _) = mass(200);
+        assert!(trained < untrained / 2.0, "{untrained} to {trained}");
+    }
+
+    #[test]
     fn folding_before_training_gives_generation_zeros_weights_back() {
         let (trainer, _) = trained("tic-tac-toe", 0);
         let shape = trainer.network().shape();
@@ -239,6 +283,7 @@ mod tests {
         assert_eq!(read, export.metadata);
         assert_eq!((read.step, read.iteration, read.blocks, read.channels), (5, 3, 2, 16));
         assert_eq!(read.extra["train_policy_loss"], "1.5");
+        assert_eq!(read.extra["train_illegal_mass"], export.illegal_mass.to_string());
         assert_eq!(read.extra["train_learning_rate"], training().rates.at(0).to_string());
         assert_eq!(read_weights(&export.file).unwrap(), trainer.network().fold().unwrap());
     }
@@ -250,7 +295,7 @@ mod tests {
         tengen_inference::init(None).unwrap();
         let shape = other.network().shape();
         let file = write_onnx(shape, &other.network().fold().unwrap(), &Metadata::of_shape(shape)).unwrap();
-        let error = check(&file, &trainer.probes(&positions).unwrap(), 1).unwrap_err();
+        let error = check(&file, &trainer.probes(&positions.batch).unwrap(), 1).unwrap_err();
         assert!(matches!(error, ExportError::Parity { .. }), "{error}");
         assert!(error.to_string().contains("not published"), "{error}");
     }

@@ -16,6 +16,7 @@ pub const METRICS: &[Metric] = &[
     Metric::new("tengen_learner_seen_positions", Kind::Gauge, &[], "Trainable positions of the run that the mirror has seen."),
     Metric::new("tengen_learner_mirror_positions", Kind::Gauge, &[], "Positions in its mirror of the window."),
     Metric::new("tengen_learner_export_difference", Kind::Gauge, &[], "Greatest difference of the last export from the learner's own forward pass."),
+    Metric::new("tengen_learner_illegal_policy_ratio", Kind::Gauge, &[], "Mean probability that the last exported policy puts on illegal actions, 0 to 1, before they are masked."),
 ];
 
 /// Shows a status.
@@ -31,4 +32,7 @@ pub(crate) fn show(status: &LearnerStatus) {
     set("tengen_learner_seen_positions", status.positions_seen as f64);
     set("tengen_learner_mirror_positions", status.mirror_positions as f64);
     set("tengen_learner_export_difference", status.parity.into());
+    if let Some(mass) = status.illegal_mass {
+        set("tengen_learner_illegal_policy_ratio", mass.into());
+    }
 }

@@ -292,7 +292,7 @@ mod tests {
 
     /// Some positions of the window, each only once: equal positions with unequal targets cannot be fitted.
     fn distinct_positions(game: &AnyGame, count: usize) -> Batch {
-        let all = batches(game, 0).positions(10 * count).unwrap();
+        let all = batches(game, 0).positions(10 * count).unwrap().batch;
         let (planes_len, actions) = (game.spec().planes_len(), game.spec().actions.len());
         let mut seen = HashSet::new();
         let mut chosen = Batch::default();

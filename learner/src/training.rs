@@ -215,13 +215,17 @@ impl Training {
             }
         };
         let (step, model) = (self.trainer.step(), export.model_id.short());
-        tracing::info!(iteration, step, model, parity = export.parity, "network exported");
+        let (parity, illegal_mass) = (export.parity, export.illegal_mass);
+        tracing::info!(iteration, step, model, parity, illegal_mass, "network exported");
         self.exported = Some(LineModel {
             iteration,
             model_id: export.model_id.to_string(),
         });
         self.checkpoint(inputs)?;
-        self.signals.set_status(|status| status.parity = export.parity);
+        self.signals.set_status(|status| {
+            status.parity = parity;
+            status.illegal_mass = Some(illegal_mass);
+        });
         self.signals.update(|inputs| inputs.publishing = true);
         let publication = self.publication(candidate, export);
         // The publisher ends only when the learner does; the next start publishes what the checkpoint knows.

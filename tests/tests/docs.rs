@@ -63,6 +63,40 @@ fn links_of_the_readme_and_the_docs_lead_somewhere() {
     assert!(links > 0, "no page links to another");
 }
 
+/// Each row of the table names files of tests and, behind each, tests that are in it.
+#[test]
+fn every_fault_of_other_programs_has_the_tests_that_its_row_names() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the repository");
+    let page = std::fs::read_to_string(root.join("docs/rules.md")).expect("docs/rules.md is there");
+    let (_, table) = page
+        .split_once("## Faults of other programs")
+        .expect("docs/rules.md has the table");
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
+    assert!(rows.len() > 20, "{} rows", rows.len());
+    for row in rows {
+        let mut source = None;
+        let mut tests = 0;
+        for word in quoted(row) {
+            if is_path(word) {
+                source =
+                    Some(std::fs::read_to_string(root.join(word)).unwrap_or_else(|error| panic!("{word}: {error}")));
+            } else {
+                let source = source
+                    .as_ref()
+                    .unwrap_or_else(|| panic!("no file before {word}: {row}"));
+                assert!(
+                    source.contains(&format!("fn {word}(")),
+                    "there is no test {word}: {row}"
+                );
+                tests += 1;
+            }
+        }
+        assert!(tests > 0, "a row without a test: {row}");
+    }
+}
+
 #[test]
 fn only_words_that_look_like_paths_are_looked_up() {
     for word in ["crates/games", "docs/records.md", "Cargo.toml", "proto/", ".ci/run"] {

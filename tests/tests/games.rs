@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
 
+use tengen_proto::v1::GetModelRequest;
+use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_system_tests::cluster::Up;
 
 /// A tiny network and few simulations; every candidate is promoted. Self-play waits for the learner, which needs longer to
@@ -63,7 +65,25 @@ async fn train(name: &str, game: &str) {
         status.rejected
     );
     assert_eq!(status.window_positions, status.positions, "{game}");
+    report_illegal_mass(game, &up).await;
     assert!(up.interrupt().0.success());
+}
+
+/// Prints what the champion's policy puts on illegal actions before they are masked, as its learner measured it.
+async fn report_illegal_mass(game: &str, up: &Up) {
+    let request = GetModelRequest {
+        name: "champion".to_owned(),
+    };
+    let answer = ModelServiceClient::new(up.channel()).get_model(request).await;
+    let champion = answer.unwrap().into_inner();
+    let metadata: serde_json::Value = serde_json::from_str(&champion.metadata_json).unwrap();
+    let mass: f64 = metadata["train_illegal_mass"].as_str().unwrap().parse().unwrap();
+    println!(
+        "{game}: after {} steps {:.2} % of the policy lies on illegal actions",
+        champion.step,
+        100.0 * mass
+    );
+    assert!((0.0..1.0).contains(&mass), "{game}: {mass}");
 }
 
 /// Each line is a test `name` that trains `game`.
@@ -88,4 +108,5 @@ games! {
     go: "go?size=5",
     amazons: "amazons?size=4",
     ataxx: "ataxx?walls=diamond",
+    xiangqi: "xiangqi",
 }

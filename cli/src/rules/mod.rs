@@ -9,6 +9,7 @@ mod show;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tengen_games::{Action, AnyGame, Game, GameVisitor, State, perft_from, perft_moves};
+use tengen_service::args::LogArgs;
 
 use position::Position;
 
@@ -97,7 +98,7 @@ impl std::str::FromStr for AnyGameArg {
     }
 }
 
-pub(crate) fn run(command: RulesCommand) -> anyhow::Result<()> {
+pub(crate) async fn run(command: RulesCommand, log: &LogArgs) -> anyhow::Result<()> {
     match command {
         RulesCommand::List(output) => show::list(output.json),
         RulesCommand::Show(args) => show::game(&args.game.0, args.output.json),
@@ -130,7 +131,7 @@ pub(crate) fn run(command: RulesCommand) -> anyhow::Result<()> {
             };
             ask(&args.game, &args.actions, args.from.as_deref(), args.output, question)
         }
-        RulesCommand::Check(args) => check::run(&args),
+        RulesCommand::Check(args) => check::run(&args, log).await,
     }
 }
 

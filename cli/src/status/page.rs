@@ -262,7 +262,7 @@ pub(crate) fn learner(status: &RunStatus) -> String {
     match &status.learner {
         None => "not seen yet".to_owned(),
         Some(learner) => format!(
-            "step {} of {} allowed, policy loss {:.3}, value loss {:.3}, learning rate {}, {:.1} steps/s on {}, {}{}{}",
+            "step {} of {} allowed, policy loss {:.3}, value loss {:.3}, learning rate {}, {:.1} steps/s on {}, {}{}{}{}",
             learner.step,
             learner.step_limit,
             learner.policy_loss,
@@ -271,6 +271,10 @@ pub(crate) fn learner(status: &RunStatus) -> String {
             learner.steps_per_second,
             learner.device,
             learner.activity,
+            learner.illegal_mass.map_or_else(String::new, |mass| format!(
+                ", {:.2} % of the last policy on illegal actions",
+                100.0 * mass
+            )),
             learner
                 .usage
                 .as_ref()

@@ -7,6 +7,7 @@ mod child;
 mod layout;
 mod progress;
 mod settings;
+mod trial;
 mod watch;
 
 use std::net::SocketAddr;
@@ -33,6 +34,8 @@ use child::{Child, ChildEvent};
 use layout::Layout;
 use progress::Progress;
 use watch::Update;
+
+pub(crate) use trial::{Limits, Trial, trial};
 
 /// How long the coordinator may take to serve after it was started. A large window takes time to rebuild.
 const START_MAX: Duration = Duration::from_secs(300);

@@ -68,8 +68,8 @@ pub struct Violation {
     pub actions: Vec<u16>,
 }
 
-/// Checks the default and every sample parameterisation of a family.
-pub fn check_family<G: Game>(family: Family<G>) -> Result<Vec<Summary>, Violation> {
+/// Checks the default and every sample parameterisation of a family; what was checked, by id.
+pub fn check_family<G: Game>(family: Family<G>, options: &Options) -> Result<Vec<(String, Summary)>, Violation> {
     let mut summaries = Vec::new();
     for text in [family.name].iter().chain(family.samples) {
         let broken = |law, detail| Violation {
@@ -89,7 +89,7 @@ pub fn check_family<G: Game>(family: Family<G>) -> Result<Vec<Summary>, Violatio
                 format!("{id} parses as {again:?}"),
             ));
         }
-        summaries.push(check(&game, &Options::default())?);
+        summaries.push((id.clone(), check(&game, options)?));
     }
     Ok(summaries)
 }

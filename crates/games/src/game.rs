@@ -85,11 +85,15 @@ pub enum Reason {
     NoPieces,
     /// Too many moves without progress, as the game defines it: a draw by the rules.
     NoProgress,
+    /// A position came back too often.
+    Repetition,
+    /// A position came back too often because one side kept giving check, which loses (xiangqi).
+    PerpetualCheck,
 }
 
 impl Reason {
     /// Every reason, for parsing and for tests.
-    pub const ALL: [Reason; 12] = [
+    pub const ALL: [Reason; 14] = [
         Reason::Line,
         Reason::BoardFull,
         Reason::MoveLimit,
@@ -102,6 +106,8 @@ impl Reason {
         Reason::Connection,
         Reason::NoPieces,
         Reason::NoProgress,
+        Reason::Repetition,
+        Reason::PerpetualCheck,
     ];
 
     /// The stable name used in records, on the wire and in the database.
@@ -119,6 +125,8 @@ impl Reason {
             Reason::Connection => "connection",
             Reason::NoPieces => "no-pieces",
             Reason::NoProgress => "no-progress",
+            Reason::Repetition => "repetition",
+            Reason::PerpetualCheck => "perpetual-check",
         }
     }
 

@@ -27,6 +27,7 @@ pub mod hex;
 pub mod mnk;
 pub mod renju;
 pub mod tic_tac_toe;
+pub mod xiangqi;
 
 pub mod fen;
 pub mod fouls;

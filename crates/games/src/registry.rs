@@ -98,7 +98,24 @@ macro_rules! registry {
         mod conformance_suite {
             $(#[test]
             fn $module() -> Result<(), crate::conformance::Violation> {
-                crate::conformance::check_family(crate::$module::FAMILY).map(drop)
+                crate::conformance::check_family(crate::$module::FAMILY, &Default::default()).map(drop)
+            })*
+        }
+
+        /// The same with every one of the games, however long they are: `make conformance`.
+        #[cfg(test)]
+        mod conformance_in_full {
+            $(#[test]
+            #[ignore = "takes minutes for long games: make conformance"]
+            fn $module() -> Result<(), crate::conformance::Violation> {
+                let options = crate::conformance::Options {
+                    plies_max: u64::MAX,
+                    ..Default::default()
+                };
+                for (id, summary) in crate::conformance::check_family(crate::$module::FAMILY, &options)? {
+                    println!("{id}: {} games, {} plies, every law held", summary.games, summary.plies);
+                }
+                Ok(())
             })*
         }
     };
@@ -119,6 +136,7 @@ registry! {
     go: Go(crate::go::Go),
     amazons: Amazons(crate::amazons::Amazons),
     ataxx: Ataxx(crate::ataxx::Ataxx),
+    xiangqi: Xiangqi(crate::xiangqi::Xiangqi),
 }
 
 impl AnyGame {

@@ -96,6 +96,22 @@ impl<G: Game> Sampler<G> {
         Ok(())
     }
 
+    /// Which actions are legal in these positions as they were played, `[B, A]` in the order of the draws.
+    ///
+    /// # Errors
+    /// When a game is not one of these rules.
+    pub fn legal(&self, draws: &[Draw]) -> Result<Vec<bool>, SampleError> {
+        let actions = self.game.spec().actions.len();
+        let mut legal = vec![false; draws.len() * actions];
+        let mut listed = Vec::new();
+        for (row, draw) in legal.chunks_exact_mut(actions).zip(draws) {
+            let position = draw.game.positions()[draw.position];
+            self.replay(draw, position.ply as usize)?.legal(&mut listed);
+            listed.iter().for_each(|action| row[action.index()] = true);
+        }
+        Ok(legal)
+    }
+
     fn fill_row(&self, row: Row<'_>, draw: &Draw, symmetry: &Symmetry) -> Result<(), SampleError> {
         let position = draw.game.positions()[draw.position];
         let state = self.replay(draw, position.ply as usize)?;
@@ -209,6 +225,14 @@ mod tests {
                 assert_eq!(batch.weight[row], search.weight);
             }
             assert_eq!(batch.len, drawn.len());
+            let legal = Sampler::new(game.clone(), Augmentation::Symmetries)
+                .legal(&only)
+                .expect("honest games");
+            for (row, (_, record, n)) in legal.chunks_exact(spec.actions.len()).zip(&drawn) {
+                let state = state_at(game, record, *n);
+                let is_legal = (0..spec.actions.len()).map(|action| state.is_legal(Action(action as u16)));
+                assert!(is_legal.eq(row.iter().copied()));
+            }
         }
     }
 

@@ -102,6 +102,34 @@ fn ends_follow_the_rules() {
     check_outcome("7/7/7/3o3/7/7/7 o", Some(Outcome::win(second, Reason::NoPieces)));
 }
 
+/// The published counts to depth 5, and none after the hundredth move without a clone.
+#[test]
+fn deeper_counts_hold_too() {
+    for (text, depth, expected) in [
+        ("7/7/7/7/ooooooo/ooooooo/xxxxxxx x", 5, 452_980),
+        ("7/7/7/7/-------/-------/x5o x", 6, 174),
+        ("x5o/7/7/7/7/7/o5x x 100 1", 1, 0),
+        ("7/7/7/2x1o2/7/7/7 x 100 1", 2, 0),
+    ] {
+        let (game, state) = at(text);
+        assert_eq!(perft_moves(&game, &state, depth), expected, "{text}");
+    }
+}
+
+/// When both have passed or cannot move the game is over, and no further pass is taken.
+#[test]
+fn nothing_is_passed_after_the_end() {
+    for text in [
+        "xxxxxxx/xxxxxxx/xxxxxxx/xxxoooo/ooooooo/ooooooo/ooooooo x",
+        "7/7/7/7/-------/-------/xxxxooo o",
+        "7/7/7/3x3/7/7/7 o",
+    ] {
+        let (_, mut state) = at(text);
+        let error = state.apply(Action(49)).expect_err(text);
+        assert_eq!(error.why, "the game is over", "{text}");
+    }
+}
+
 /// One jump away from the hundredth move without a clone; passes and jumps count, captures do not reset the clock.
 #[test]
 fn the_clock_counts_jumps_and_passes() {

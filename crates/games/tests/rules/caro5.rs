@@ -8,7 +8,7 @@ use tengen_games::caro5::{Caro5, line_rule as rule};
 use tengen_games::conformance::{self, Options};
 use tengen_games::line::{Board, Colour, DIRECTIONS, EdgePolicy, End, LineRule};
 use tengen_games::threats::fill_threat_planes;
-use tengen_games::{ActionBlock, Game, Reason, Roles, Seat, State};
+use tengen_games::{ActionBlock, Game, Reason, Roles, Seat, State, perft, perft_from};
 
 use crate::{game, legal, play, vectors};
 
@@ -80,6 +80,38 @@ fn the_offer_game_goes_step_by_step() {
             "ply {plies}"
         );
     }
+}
+
+/// 7,485,307,200 sequences of five plies: 11,239,200 of three stones, three choices after each, and 222 cells after each
+/// of those.
+#[test]
+fn five_plies_are_counted_by_their_openings() {
+    let game = game!(Caro5, "caro5");
+    for stones in [[112, 113, 144], [0, 14, 224], [7, 8, 9]] {
+        assert_eq!(perft_from(&play(&game, &stones), 2), 3 * 222);
+    }
+    assert_eq!(perft(&game, 3) * 3 * 222, 7_485_307_200);
+}
+
+/// 5,619,600 positions of two black stones and a white one; 703,934 up to the symmetries, by Burnside's lemma.
+#[test]
+fn openings_are_counted_up_to_symmetry() {
+    let game = game!(Caro5, "caro5");
+    let kept: Vec<u64> = game
+        .spec()
+        .symmetries
+        .iter()
+        .map(|symmetry| {
+            let image = |cell: usize| symmetry.cells[cell] as usize;
+            let fixed = (0..225).filter(|&cell| image(cell) == cell).count() as u64;
+            let swapped = (0..225).filter(|&cell| image(cell) > cell && image(image(cell)) == cell);
+            // The white stone stays, and the black ones stay or change places.
+            let pairs_of_fixed = fixed.saturating_sub(1) * fixed.saturating_sub(2) / 2;
+            fixed * (pairs_of_fixed + swapped.count() as u64)
+        })
+        .collect();
+    assert_eq!(kept[0], 5_619_600);
+    assert_eq!(kept.iter().sum::<u64>() / 8, 703_934);
 }
 
 #[test]

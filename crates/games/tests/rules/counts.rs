@@ -29,6 +29,31 @@ fn connect_four_perft() {
     check(&game!(ConnectFour, "connect-four"), "connect4");
 }
 
+/// Every count of the file has a test that reads it, here or in the module of its game.
+#[test]
+fn every_count_of_the_vectors_is_tested() {
+    let all: BTreeMap<String, serde_json::Value> = vectors("perft.json");
+    let names: Vec<&str> = all.keys().map(String::as_str).collect();
+    let tested = [
+        "amazons10",
+        "amazons6_4v4",
+        "ataxx",
+        "caro5",
+        "connect4",
+        "go_tt_2x2",
+        "go_tt_3x3",
+        "hex11_swap",
+        "xiangqi",
+    ];
+    assert_eq!(names, tested);
+}
+
+/// One deeper than the vectors, where games have ended.
+#[test]
+fn connect_four_perft_of_nine() {
+    assert_eq!(perft(&game!(ConnectFour, "connect-four"), 9), 39_394_572);
+}
+
 #[test]
 fn perft_gives_up_beyond_its_limit() {
     let game = game!(TicTacToe, "tic-tac-toe");

@@ -152,6 +152,35 @@ fn forbidden_points_are_nothing_outside_renju() {
     }
 }
 
+/// The record on 20x20 of that report, columns and rows from the top left counted from 1, and the stone that made six of
+/// it: a win in freestyle, no end in standard play, a foul in renju.
+#[test]
+fn a_reported_record_of_an_overline_is_a_win_of_freestyle() {
+    let record = [
+        (2, 10),
+        (5, 10),
+        (6, 11),
+        (7, 9),
+        (6, 10),
+        (8, 8),
+        (6, 8),
+        (7, 7),
+        (6, 7),
+        (9, 10),
+        (6, 12),
+        (17, 5),
+        (6, 9),
+    ];
+    let actions = record.map(|(col, row): (u16, u16)| (row - 1) * 20 + col - 1);
+    let outcome = |family: &str| play(&plain(family, 20), &actions).outcome();
+    assert_eq!(
+        outcome("gomoku-freestyle"),
+        Some(Outcome::win(Seat::FIRST, Reason::Line))
+    );
+    assert_eq!(outcome("gomoku-standard"), None);
+    assert_eq!(outcome("renju"), Some(Outcome::win(Seat::SECOND, Reason::Overline)));
+}
+
 /// Fills a board of even `size` so that no colour has more than two in a row: pairs that change colour with every row.
 fn quiet_filling(size: usize) -> Vec<u16> {
     let mut by_colour = [Vec::new(), Vec::new()];

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_games::go::Go;
-use tengen_games::{Game, Outcome, Reason, Seat, State, notation, perft};
+use tengen_games::{Action, Game, Outcome, Reason, Seat, State, notation, perft, rules_fingerprint};
 
 use crate::{game, legal, vectors};
 
@@ -49,6 +49,43 @@ fn all_57_legal_positions_of_2x2_are_reached() {
         }
     }
     assert_eq!(boards.len(), 57);
+}
+
+/// Lays the stones of a colouring one by one, seats passing in between where only one of them has stones left. In a legal
+/// colouring no string ever loses its last liberty on the way, so it arises as it is; one with a string without liberties
+/// never does.
+fn can_be_laid(game: &Go, colouring: &[u8]) -> bool {
+    let cells = |colour: u8| -> Vec<usize> { (0..colouring.len()).filter(|&cell| colouring[cell] == colour).collect() };
+    let stones = [cells(1), cells(2)];
+    let pass = Action(colouring.len() as u16);
+    let mut state = game.start();
+    for turn in 0..2 * stones[0].len().max(stones[1].len()) {
+        let stone = stones[turn % 2].get(turn / 2);
+        let action = stone.map_or(pass, |&cell| Action(cell as u16));
+        if state.apply(action).is_err() {
+            return false;
+        }
+    }
+    let drawn = state.draw();
+    let rows = drawn.lines().take(game.spec().rows);
+    let points = rows.flat_map(|line| line.chars().skip(3).filter(|&symbol| symbol != ' '));
+    points.eq(colouring.iter().map(|&colour| ['.', 'X', 'O'][colour as usize]))
+}
+
+/// The published numbers of legal colourings: 1, 57 and 12,675.
+#[test]
+fn as_many_boards_arise_as_are_legal() {
+    for (side, expected) in [(1, 1), (2, 57), (3, 12_675)] {
+        let game = game!(Go, &format!("go?size={side}"));
+        let points = side * side;
+        let colouring = |number: u32| -> Vec<u8> {
+            (0..points as u32)
+                .map(|point| (number / 3_u32.pow(point) % 3) as u8)
+                .collect()
+        };
+        let laid = (0..3_u32.pow(points as u32)).filter(|&number| can_be_laid(&game, &colouring(number)));
+        assert_eq!(laid.count(), expected, "{side}x{side}");
+    }
 }
 
 #[track_caller]
@@ -122,6 +159,9 @@ fn two_passes_end_the_game_and_area_decides() {
     );
     assert_eq!(outcome("go?size=3&komi=9.5", "b2 pass pass"), win(Seat::SECOND));
     assert_eq!(outcome("go?size=3", "b2 pass c3 pass"), None);
+    // Nothing follows the second pass, not even a third.
+    check_refused("go?size=3", "b2 pass pass pass", "the game is over");
+    check_refused("go?size=3", "b2 pass pass a1", "the game is over");
     // Dead stones are not taken off, and a region that both reach is nobody's.
     let state = play(&game!(Go, "go?size=3"), "b2 a3 pass pass");
     assert_eq!(state.area(), [1, 1]);
@@ -147,14 +187,41 @@ fn the_move_limit_scores_the_board() {
     );
 }
 
+/// Rules named by a game's id are those rules again, and no two of them look alike to records, runs and models.
+#[test]
+fn every_choice_of_rules_survives_its_name() {
+    let mut fingerprints = BTreeMap::new();
+    for size in ["", "size=5", "size=9", "size=13"] {
+        for komi in ["", "komi=0", "komi=6.5", "komi=7"] {
+            let parameters: Vec<&str> = [size, komi].into_iter().filter(|text| !text.is_empty()).collect();
+            let text = ["go", &parameters.join("&")].join(if parameters.is_empty() { "" } else { "?" });
+            let game = game!(Go, &text);
+            assert_eq!(game.spec().id, text);
+            let again = game!(Go, &game.spec().id);
+            assert_eq!(rules_fingerprint(&again), rules_fingerprint(&game), "{text}");
+            let other = fingerprints.insert(rules_fingerprint(&game).to_string(), text);
+            assert_eq!(other, None);
+        }
+    }
+}
+
+/// Strings that are surely dead stay on the board and count: passing is never taken for an agreement on them.
+#[test]
+fn dead_stones_count_as_they_stand() {
+    // White's lone stone in black's area makes the empty points around it nobody's.
+    let with_stone = play(&game!(Go, "go?size=5&komi=0"), "b2 d4 b3 pass c3 pass pass");
+    assert_eq!(with_stone.area(), [3, 1]);
+    assert_eq!(with_stone.outcome(), Some(Outcome::win(Seat::FIRST, Reason::Score)));
+}
+
 #[test]
 fn points_are_named_without_the_letter_i() {
     let game = game!(Go, "go");
-    assert_eq!(game.action_text(tengen_games::Action(8)), "j19");
-    assert_eq!(game.action_text(tengen_games::Action(360)), "t1");
-    assert_eq!(game.parse_action("T1"), Some(tengen_games::Action(360)));
+    assert_eq!(game.action_text(Action(8)), "j19");
+    assert_eq!(game.action_text(Action(360)), "t1");
+    assert_eq!(game.parse_action("T1"), Some(Action(360)));
     assert_eq!(game.parse_action("i9"), None);
-    assert_eq!(game.parse_action("PASS"), Some(tengen_games::Action(361)));
+    assert_eq!(game.parse_action("PASS"), Some(Action(361)));
 }
 
 /// The same board with another past is another position: only one of them forbids the retaking.

@@ -67,6 +67,17 @@ fn rectangular_boards_have_their_own_edges_and_no_swap() {
     assert!(refused.to_string().contains("`swap=yes` is not allowed"), "{refused}");
 }
 
+/// Colours stay with the seats, and the players with their colours: only the stone changes.
+#[test]
+fn swapping_changes_neither_seats_nor_colours() {
+    let game = game!(Hex, "hex?size=4");
+    let swapped = play(&game, &["d2", "swap-pieces"]);
+    assert_eq!(swapped.roles(), game.start().roles());
+    // The white stone on b4 counts from left to right: white joins a4 to d4 and seat 1 has won.
+    let won = play(&game, &["d2", "swap-pieces", "a1", "a4", "b1", "c4", "c1", "d4"]);
+    assert_eq!(won.outcome(), Some(Outcome::win(Seat::SECOND, Reason::Connection)));
+}
+
 /// Neighbours are (0,1), (1,0) and (1,-1) away, not (1,1).
 #[test]
 fn the_short_diagonal_does_not_join() {
@@ -132,6 +143,7 @@ fn check_winning(size: usize, expected: &[&str]) {
 fn winning_first_moves_of_small_boards() {
     check_winning(2, &["b1", "a2"]);
     check_winning(3, &["c1", "a2", "b2", "c2", "a3"]);
+    check_winning(4, &["d1", "c2", "b3", "a4"]);
 }
 
 #[test]

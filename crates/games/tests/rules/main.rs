@@ -17,6 +17,7 @@ mod page;
 mod parsing;
 mod renju;
 mod swap2_values;
+mod xiangqi;
 
 use tengen_games::{Action, Game, State};
 

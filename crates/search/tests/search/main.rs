@@ -4,6 +4,7 @@
 
 mod black_hole;
 mod drive;
+mod forced;
 mod golden;
 mod laws;
 mod refusals;

@@ -34,14 +34,19 @@ impl GameVisitor for Played<'_> {
     }
 }
 
-/// Checks that exactly `expected` is played, with and without noise, one leaf or many at a time.
+/// Checks that exactly `expected` is played after 600 visits, with and without noise, one leaf or many at a time.
 fn check(game: &str, plies: &[u16], expected: u16) {
+    check_within(600, game, plies, expected);
+}
+
+/// The same after so many visits.
+fn check_within(simulations: u32, game: &str, plies: &[u16], expected: u16) {
     let game = AnyGame::parse(game).unwrap();
     for noise in [RootNoise::None, RootNoise::Dirichlet] {
         for leaves_max in [1, 8] {
             let played = game.visit(Played {
                 plies,
-                simulations: 600,
+                simulations,
                 noise,
                 leaves_max,
             });
@@ -76,6 +81,19 @@ fn connect_four_wins_are_taken() {
 fn connect_four_lines_are_blocked() {
     check("connect-four", &[3, 0, 3, 0, 3], 3);
     check("connect-four", &[0, 0, 1, 1, 2], 3);
+}
+
+/// A four is stopped before anything else: closed at one end, with a gap, and on the diagonal of a corner.
+#[test]
+fn fours_are_blocked() {
+    check_within(4_000, "gomoku-freestyle?size=6", &[13, 12, 14, 0, 15, 30, 16], 17);
+    check_within(4_000, "gomoku-freestyle?size=6", &[12, 0, 13, 30, 15, 35, 16], 14);
+    check_within(4_000, "gomoku-freestyle?size=6", &[0, 5, 7, 30, 14, 4, 21], 28);
+}
+
+#[test]
+fn a_five_is_made_rather_than_a_four_blocked() {
+    check_within(4_000, "gomoku-freestyle?size=6", &[12, 0, 13, 1, 14, 2, 15, 3, 30], 4);
 }
 
 #[test]

@@ -137,6 +137,20 @@ mod tests {
         );
     }
 
+    /// Whatever else is on the board, and wherever the fifth stone would go.
+    #[test]
+    fn fours_are_stopped_and_fives_are_made() {
+        let gomoku = |plies: &str| choices("gomoku-freestyle", &plies.split(' ').collect::<Vec<_>>());
+        assert_eq!(gomoku("h8 g8 i8 a1 j8 o15 k8"), only(&["l8"]), "closed at one end");
+        assert_eq!(gomoku("h8 a15 i8 a1 k8 o15 l8"), only(&["j8"]), "with a gap");
+        assert_eq!(gomoku("a1 h8 b2 h10 c3 j9 d4"), only(&["e5"]), "from the corner");
+        assert_eq!(
+            gomoku("h8 a1 i8 b2 j8 c3 k8 d4 o15"),
+            only(&["e5"]),
+            "the own five comes first"
+        );
+    }
+
     #[test]
     fn without_wins_and_threats_anything_goes() {
         assert_eq!(choices("tic-tac-toe", &[]).len(), 9);

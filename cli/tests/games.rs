@@ -49,7 +49,7 @@ fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The sample of RULES 5.3, the game with an offer, with its choices and its result in the way `tengen` writes them.
+/// A game with an offer, with its choices and its result in the way `tengen` writes them.
 const OFFER: &str = "(;FF[4]GM[4]SZ[15]RU[Caro5]GN[sample]PB[chooser]PW[opener]RE[B+Five];B[hh];W[ih];B[jj];DECISION[offer]W[ii];\
                      B[ig];DECISION[take-white]W[gi];B[jg];W[aa];B[kg];W[ca];B[lg];W[ea];B[mg])\n";
 
@@ -59,11 +59,7 @@ fn a_game_goes_from_one_format_into_the_others() {
     let sgf = folder.write("offer.sgf", OFFER);
     let psq = ok(&["export", "--from", &sgf, "--format", "psq", "--limit", "1"]);
     let stones = "8,8,0\n9,8,0\n10,10,0\n9,9,0\n9,7,0\n7,9,0\n10,7,0\n1,1,0\n11,7,0\n3,1,0\n12,7,0\n5,1,0\n13,7,0\n";
-    assert_eq!(
-        psq,
-        format!("Piskvorky 15x15, 0:0, 0\n{stones}-1\n"),
-        "the sample of RULES 5.2"
-    );
+    assert_eq!(psq, format!("Piskvorky 15x15, 0:0, 0\n{stones}-1\n"), "the sample");
 
     let document: Value =
         serde_json::from_str(&ok(&["export", "--from", &sgf, "--format", "json"])).expect("an object");

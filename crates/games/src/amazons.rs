@@ -1,5 +1,5 @@
 //! `amazons`: an amazon slides like a queen, then shoots an arrow like a queen from where it stands; who cannot move
-//! loses (RULES 4.1).
+//! loses.
 //!
 //! A move has three stages: the amazon, its destination, the arrow. The amazon is lifted first, so it may shoot through
 //! and onto the point that it left.
@@ -29,7 +29,7 @@ pub const FAMILY: Family<Amazons> = Family {
 /// The game.
 pub type Amazons = StagedGame<AmazonsBoard>;
 
-/// The starts: 10x10 is the common one, 6x6 is ours (RULES R30), 4x4 is for exact solvers. Upper case moves first.
+/// The starts: 10x10 is the common one, 6x6 is ours, 4x4 is for exact solvers. Upper case moves first.
 const STARTS: [(&str, &str); 3] = [
     ("10", "3q2q3/10/10/q8q/10/10/Q8Q/10/10/3Q2Q3"),
     ("6", "1Q2Q1/Q4Q/6/6/q4q/1q2q1"),

@@ -1,4 +1,4 @@
-//! `ataxx`: clone a stone one step or jump two, and turn the stones around it; most stones win (RULES 4.2).
+//! `ataxx`: clone a stone one step or jump two, and turn the stones around it; most stones win.
 //!
 //! A move has two stages, origin and destination. Passing is legal only without a move. A clone can be picked from any
 //! stone beside its destination; people name it by the destination alone, which here stands for the origin of lowest

@@ -1,5 +1,5 @@
 //! `black-hole`: numbered tiles on a triangle of cells; the cell that stays empty swallows the tiles around it, and who
-//! has the lower sum in the first ring in which the sums differ wins (RULES 3).
+//! has the lower sum in the first ring in which the sums differ wins.
 //!
 //! Cells are actions: row by row from the tip, cell 0. The board is the lower left half of a square, so that a triangle's
 //! six neighbours lie within a 3x3 square and networks see it as they see any other board.

@@ -1,4 +1,4 @@
-//! `caro`: six or more in a row win, five only if not both ends are the opponent's stones (Gomocup rule 8, RULES 2.1).
+//! `caro`: six or more in a row win, five only if not both ends are the opponent's stones (Gomocup rule 8).
 
 use crate::five::{self, FiveRules};
 use crate::line::{EdgePolicy, Ends, LineRule, Overline};

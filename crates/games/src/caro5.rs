@@ -1,4 +1,4 @@
-//! `caro5`: exactly five in a row with at least one open end wins; six or more never do; Swap2 opening (RULES 1).
+//! `caro5`: exactly five in a row with at least one open end wins; six or more never do; Swap2 opening.
 
 use crate::five::{self, FiveRules};
 use crate::line::{EdgePolicy, Ends, LineRule, Overline};

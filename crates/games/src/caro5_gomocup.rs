@@ -1,4 +1,4 @@
-//! `caro5-gomocup`: the preset of [`crate::caro5`] in which only stones close an end, as in Gomocup's rule 9 (RULES R9).
+//! `caro5-gomocup`: the preset of [`crate::caro5`] in which only stones close an end, as in Gomocup's rule 9.
 //!
 //! It is the game `caro5?edge=open` under another name; that is its canonical id.
 

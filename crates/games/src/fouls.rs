@@ -1,4 +1,4 @@
-//! Renju's forbidden points: black's overlines, double fours and double threes, by the recursive definition (RULES 2.2).
+//! Renju's forbidden points: black's overlines, double fours and double threes, by the recursive definition.
 //!
 //! Only a stone and its four lines are looked at; whose turn it is, the caller knows.
 

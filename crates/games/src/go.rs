@@ -1,4 +1,4 @@
-//! `go` by the Tromp-Taylor rules: area scoring, positional superko, suicide of several stones legal (RULES 4.5).
+//! `go` by the Tromp-Taylor rules: area scoring, positional superko, suicide of several stones legal.
 //!
 //! Every point on the board at the end counts for its colour; dead stones are not taken off, so games are played out.
 //! Two passes in a row end the game, and so does its move limit, which the rules do not know: the board is then scored

@@ -1,7 +1,7 @@
-//! `hex`: join your two edges of a rhombus of hexagons; on square boards the second player may swap (RULES 4.3).
+//! `hex`: join your two edges of a rhombus of hexagons; on square boards the second player may swap.
 //!
 //! Seat 0 is Black and joins top and bottom, seat 1 is White and joins left and right. Swapping is an action, legal only
-//! as the second ply: the black stone becomes a white one on the mirrored cell, so seats keep their colours (RULES R32).
+//! as the second ply: the black stone becomes a white one on the mirrored cell, so seats keep their colours.
 
 use std::sync::Arc;
 

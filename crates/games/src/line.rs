@@ -1,5 +1,5 @@
 //! The board of all games of stones in a line: two sets of stones, the runs through a cell, and the one parameterised
-//! test that says which run wins (RULES 2.1).
+//! test that says which run wins.
 //!
 //! Nothing here knows seats, turns or openings.
 
@@ -224,7 +224,7 @@ impl Board {
     }
 }
 
-/// Whether the edge of the board leaves the end of a line open (RULES R9).
+/// Whether the edge of the board leaves the end of a line open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EdgePolicy {
     /// The edge closes an end, as an opponent's stone does.
@@ -296,7 +296,7 @@ impl LineRule {
     }
 
     /// Whether a stone of `colour` on `cell` is, or would be, part of a winning line. One line is enough, whatever the
-    /// others are (RULES R11).
+    /// others are.
     pub fn wins_at(self, board: &Board, cell: usize, colour: Colour) -> bool {
         DIRECTIONS
             .into_iter()

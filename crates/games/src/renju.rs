@@ -1,8 +1,8 @@
 //! `renju`: black needs exactly five and loses by an overline, a double four or a double three; white wins by five or
-//! more and is never at fault (RULES 2.2).
+//! more and is never at fault.
 //!
 //! A forbidden point is legal for the referee, who scores it as black's loss, and left out of what players choose among.
-//! When black has only forbidden points left, white has won (RULES R25).
+//! When black has only forbidden points left, white has won.
 
 use crate::five::{self, FiveRules};
 use crate::line::LineRule;

@@ -100,7 +100,7 @@ pub enum Passing {
 #[derive(Clone, Debug)]
 pub struct StagedGame<R> {
     spec: Arc<Spec>,
-    start: R,
+    start: Arc<R>,
 }
 
 impl<R: StagedRules> StagedGame<R> {
@@ -129,7 +129,10 @@ impl<R: StagedRules> StagedGame<R> {
             opening: OpeningRule::None,
             plies_max,
         });
-        StagedGame { spec, start }
+        StagedGame {
+            spec,
+            start: Arc::new(start),
+        }
     }
 }
 
@@ -390,7 +393,7 @@ impl<R: StagedRules> Game for StagedGame<R> {
     }
 
     fn start(&self) -> StagedState<R> {
-        StagedState::new(self.start.clone(), Seat::FIRST, 0)
+        StagedState::new(R::clone(&self.start), Seat::FIRST, 0)
     }
 
     fn action_text(&self, action: Action) -> String {

@@ -77,7 +77,7 @@ const WHITE_HISTORY: [Plane; HISTORY_DEPTH_MAX / 2] = [
 ];
 
 impl StonePlanes {
-    /// The planes in order. With Swap2 and without a history they are those of RULES 1.4.
+    /// The planes in order. With Swap2 and without a history they are those of Caro5.
     pub fn list(self, opening: OpeningRule) -> Vec<Plane> {
         let mut planes = Vec::new();
         match (self.stack, opening) {

@@ -142,7 +142,7 @@ impl StoneState {
         self.swap2
     }
 
-    /// The colour of the next stone, also while a decision is due (RULES R8).
+    /// The colour of the next stone, also while a decision is due.
     pub fn colour(&self) -> Colour {
         swap2::next_colour(self.board.stones_len())
     }
@@ -214,7 +214,7 @@ impl StoneState {
     }
 
     /// The result that a stone just placed brings. The win test runs before the draw test: a win by the last stone is a
-    /// win (RULES R13).
+    /// win.
     fn outcome_after(&self, cell: usize, colour: Colour, foul: Option<fouls::Foul>) -> Option<Outcome> {
         if self.rules.lines[colour.index()].wins_at(&self.board, cell, colour) {
             return Some(Outcome::win(self.line_winner(colour), Reason::Line));
@@ -225,7 +225,7 @@ impl StoneState {
         if self.board.is_full() {
             return Some(Outcome::draw(Reason::BoardFull));
         }
-        // A seat that could only commit fouls has lost (RULES R25).
+        // A seat that could only commit fouls has lost.
         let stuck = self.watches_fouls() && !self.board.any_empty(|cell| self.foul_at(cell).is_none());
         stuck.then(|| Outcome::win(self.seat().other(), Reason::NoMoves))
     }
@@ -244,7 +244,7 @@ impl StoneState {
     }
 
     /// The seat that wins by a line of `colour`. Lines of three can appear before colours are fixed, by the offered
-    /// black stone. Black then wins at once (RULES R6), and the opener, whose choice of colour would have been next,
+    /// black stone. Black then wins at once, and the opener, whose choice of colour would have been next,
     /// is given black: so offering a line never pays, and the value of the game is as if it were not allowed.
     fn line_winner(&self, colour: Colour) -> Seat {
         match (self.swap2.black(), colour) {

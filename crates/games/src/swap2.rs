@@ -1,4 +1,4 @@
-//! The Swap2 opening as a state machine (RULES 1.2), shared by every stone game that offers it.
+//! The Swap2 opening as a state machine, shared by every stone game that offers it.
 //!
 //! Seat 0, the opener, places black, white, black. Seat 1, the chooser, takes black, takes white, or adds one white
 //! and one black stone and hands the choice back. It knows neither board nor line rule. The colour of the next stone

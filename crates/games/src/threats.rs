@@ -1,4 +1,4 @@
-//! The planes of threats and traps (RULES 1.4, planes 10 to 12): runs of three or four that are still open, and cells
+//! The planes of threats and traps: runs of three or four that are still open, and cells
 //! where a stone would make too long a line.
 //!
 //! They are facts about one board; whose turn it is and which game is played, the caller says.
@@ -101,7 +101,7 @@ impl Grid<'_> {
         });
     }
 
-    /// Marks the stones of every maximal run of three or four with an empty cell at one end (RULES R14). The edge is
+    /// Marks the stones of every maximal run of three or four with an empty cell at one end. The edge is
     /// never an open end here, whatever the edge policy.
     fn mark_threats(&self, colour: Colour, out: &mut [u8]) {
         self.for_each_run(colour, |run| {
@@ -114,7 +114,7 @@ impl Grid<'_> {
         });
     }
 
-    /// Marks every empty cell where `colour` would make six or more in some direction without winning (RULES R15).
+    /// Marks every empty cell where `colour` would make six or more in some direction without winning.
     fn mark_traps(&self, colour: Colour, rule: LineRule, out: &mut [u8]) {
         self.for_each_run(colour, |run| {
             // Each end of a run, with the cell there and the way on.

@@ -1,7 +1,7 @@
-//! `xiangqi`: Chinese chess. Who cannot move loses, checked or not (RULES 4.4).
+//! `xiangqi`: Chinese chess. Who cannot move loses, checked or not.
 //!
-//! A move has two stages, the piece and its destination. Repetition is judged by a small part of the tournament rules
-//! (RULES R33): perpetual check loses, and everything else that repeats, perpetual chases among it, is a draw.
+//! A move has two stages, the piece and its destination. Repetition is judged by a small part of the tournament rules:
+//! perpetual check loses, and everything else that repeats, perpetual chases among it, is a draw.
 
 mod past;
 mod pieces;

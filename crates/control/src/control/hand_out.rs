@@ -33,16 +33,10 @@ impl Control {
     pub(super) fn hand_out(&mut self, ask: Ask, now_ms: u64) -> Effect {
         let Ask { actor, lease: id, .. } = ask;
         if self.steering.ended {
-            return Effect::NoWork {
-                reason: "the run has ended",
-                retry_after_ms: ENDED_RETRY_MS,
-            };
+            return no_work("the run has ended", ENDED_RETRY_MS);
         }
         if self.leases.held_by(actor) >= self.rules.leases.per_actor_max {
-            return Effect::NoWork {
-                reason: "the actor holds as many leases as it may",
-                retry_after_ms: FULL_RETRY_MS,
-            };
+            return no_work("the actor holds as many leases as it may", FULL_RETRY_MS);
         }
         let games = self.rules.leases.games(ask.games_per_minute);
         let self_play_goes_on = self.goes_on(Activity::SelfPlay);
@@ -73,18 +67,8 @@ impl Control {
                     pairs,
                 }
             }
-            _ if !self_play_goes_on => {
-                return Effect::NoWork {
-                    reason: "self-play is paused",
-                    retry_after_ms: PAUSED_RETRY_MS,
-                };
-            }
-            _ if self_play == 0 => {
-                return Effect::NoWork {
-                    reason: "self-play waits for the learner",
-                    retry_after_ms: BEHIND_RETRY_MS,
-                };
-            }
+            _ if !self_play_goes_on => return no_work("self-play is paused", PAUSED_RETRY_MS),
+            _ if self_play == 0 => return no_work("self-play waits for the learner", BEHIND_RETRY_MS),
             (gate, _) => {
                 if let GateState::Open { self_play_games, .. } = gate {
                     *self_play_games += u64::from(self_play);
@@ -154,4 +138,8 @@ impl Control {
             u32::MAX
         }
     }
+}
+
+fn no_work(reason: &'static str, retry_after_ms: u32) -> Effect {
+    Effect::NoWork { reason, retry_after_ms }
 }

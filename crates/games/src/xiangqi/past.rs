@@ -1,4 +1,4 @@
-//! The moves since the last capture, and what a position that comes back for the third time makes of them (RULES R33).
+//! The moves since the last capture, and what a position that comes back for the third time makes of them.
 //!
 //! A capture can never be undone, so nothing before it comes back, and without captures every move can be taken back: that
 //! is how earlier positions are found.

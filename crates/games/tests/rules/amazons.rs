@@ -1,4 +1,4 @@
-//! Amazons against RULES 4.1: published counts, the lifted origin, the notations, and the end.
+//! Amazons: published counts, the lifted origin, the notations, and the end.
 
 use tengen_games::amazons::AmazonsBoard;
 use tengen_games::staged::StagedRules;
@@ -85,7 +85,7 @@ fn the_vacated_origin_is_empty() {
     }
 }
 
-/// RULES R29: an amazon without an empty neighbour is not offered as an origin.
+/// An amazon without an empty neighbour is not offered as an origin.
 #[test]
 fn dead_ends_are_never_offered() {
     let game = game!(Amazons, "amazons?size=4");

@@ -1,4 +1,4 @@
-//! Ataxx against RULES 4.2: perft of positions, passes, ends, and the notation of clones.
+//! Ataxx: perft of positions, passes, ends, and the notation of clones.
 
 use std::collections::BTreeMap;
 

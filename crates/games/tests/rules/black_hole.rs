@@ -1,4 +1,4 @@
-//! Black Hole against RULES 3: distances, rings, symmetries, published scores, and planes.
+//! Black Hole: distances, rings, symmetries, published scores, and planes.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Caro5 against RULES 1: vectors, the worked examples of the planes, and the completeness of the win test.
+//! Caro5: vectors, the worked examples of the planes, and the completeness of the win test.
 
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};

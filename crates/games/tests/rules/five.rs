@@ -1,5 +1,5 @@
 //! What all games of five in a row share: one line test, openings, planes with a history, and mistakes that other
-//! programs have made (RULES 2.1 and 6).
+//! programs have made.
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -1,4 +1,4 @@
-//! Go against RULES 4.5: counts with superko and suicide, the order of clearing, area, komi and the ends.
+//! Go: counts with superko and suicide, the order of clearing, area, komi and the ends.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Hex against RULES 4.3: swap, edges of rectangular boards, and the exact values of small boards.
+//! Hex: swap, edges of rectangular boards, and the exact values of small boards.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,4 @@
-//! Renju against RULES 2.2: the published positions, the definition word by word, and what the referee says.
+//! Renju: the published positions, the definition word by word, and what the referee says.
 
 use std::collections::BTreeMap;
 
@@ -102,7 +102,7 @@ fn the_public_positions_have_their_forbidden_points_and_no_others() {
 
 #[test]
 fn a_point_that_completes_five_elsewhere_makes_no_three() {
-    // RULES R24: the only straight-four point of one line makes five in another direction.
+    // The only straight-four point of one line makes five in another direction.
     check("f8 i8 h9 h10 g4 g5 g6 g7", "", "h7:double-three");
 }
 
@@ -113,7 +113,7 @@ fn a_three_whose_four_would_be_forbidden_is_none() {
     check(black, "g9 o6 j5", forbidden);
 }
 
-/// RULES 2.2 without any regard to speed: boards are copied, lines are scanned cell by cell.
+/// The definition without any regard to speed: boards are copied, lines are scanned cell by cell.
 fn foul_by_definition(board: &Board, cell: usize) -> Option<Foul> {
     let mut after = *board;
     after.place(cell, Colour::Black);
@@ -364,7 +364,7 @@ fn random_games_end_in_every_way_that_renju_knows() {
 
 #[test]
 fn black_with_nothing_but_forbidden_points_has_lost() {
-    // RULES R25. Three lines of 5x5 meet in three corners that are the last empty cells; black has the three stones
+    // Three lines of 5x5 meet in three corners that are the last empty cells; black has the three stones
     // between each two corners, so a stone on any corner makes two fours.
     let game = game!(Renju, "renju?size=5");
     let black = [1, 2, 3, 5, 10, 15, 8, 12, 16, 6, 24];

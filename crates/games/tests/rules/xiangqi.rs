@@ -1,4 +1,4 @@
-//! Xiangqi against RULES 4.4: published counts, how each piece moves, the ends, and repetition.
+//! Xiangqi: published counts, how each piece moves, the ends, and repetition.
 
 use std::collections::BTreeMap;
 
@@ -146,7 +146,7 @@ fn who_cannot_move_loses_checked_or_not() {
     check_outcome("3k5/4R4/9/9/9/9/9/9/9/R3K4 w", "a1a10", red);
 }
 
-/// RULES R33: a perpetual checker loses, other repetitions are draws.
+/// A perpetual checker loses, other repetitions are draws.
 #[test]
 fn the_third_occurrence_of_a_position_ends_the_game() {
     let checks = "e6d6 d10e10 d6e6 e10d10";

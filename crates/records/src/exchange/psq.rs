@@ -1,4 +1,4 @@
-//! `.psq`: the files of Piskvork, the manager of Gomocup's tournaments (RULES 5.2).
+//! `.psq`: the files of Piskvork, the manager of Gomocup's tournaments.
 //!
 //! A head with the board, then a stone a line in playing order, counted from 1 and from the top left, then up to two
 //! names and a result code. The format knows neither rules nor choices of colour: a game that began with Swap2 keeps its
@@ -257,7 +257,7 @@ fn transcript(psq: &Psq, game: &AnyGame) -> Result<Transcript, ImportError> {
 mod tests {
     use super::*;
 
-    /// Of RULES 5.2: the sample, and the file of the report that a black overline had been ruled a foul.
+    /// A sample, and the file of the report that a black overline had been ruled a foul.
     const SAMPLE: &str = "Piskvorky 15x15, 0:0, 0\n8,8,0\n9,8,0\n10,10,0\n9,9,0\n9,7,0\n7,9,0\n10,7,0\n1,1,0\n11,7,0\n\
                           3,1,0\n12,7,0\n5,1,0\n13,7,0\n-1\n";
 

@@ -1,4 +1,4 @@
-//! `.rif`: games of renju as RenjuNet's database holds them, in XML (RULES 5.4).
+//! `.rif`: games of renju as RenjuNet's database holds them, in XML.
 //!
 //! A list of `game` elements with their `move`s as `h8 h9 i10`, rows from the bottom. No schema is published: attributes
 //! that are not known here are passed over. RenjuNet's own data may not be used online or passed on: none of it is here.

@@ -7,7 +7,7 @@ use tengen_records::{ReasonCode, Record};
 
 use super::records;
 
-/// The sample of RULES 1.6: the game with an offer.
+/// A game with an offer.
 fn sample() -> Value {
     let stones = [
         (7, 7, 1, "a"),

@@ -1,4 +1,4 @@
-//! The JSON document, field by field (RULES 1.6). `docs/records.md` says where each comes from.
+//! The JSON document, field by field. `docs/records.md` says where each comes from.
 //!
 //! What stands under `tengen` is ours: with it a record comes back exactly. Fields that are not known are passed over.
 

@@ -1,4 +1,4 @@
-//! The JSON of the Caro5 seed, for all games of five in a row: an object a game (RULES 1.6, rulings R17 to R23).
+//! The JSON of the Caro5 seed, for all games of five in a row: an object a game.
 //!
 //! Everything that follows from the moves is said again in the document, and what is said must be so: the reader makes the
 //! document of the game it has read and compares ([`conflict`]).

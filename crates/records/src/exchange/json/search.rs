@@ -27,7 +27,7 @@ pub(super) struct Place<'a> {
 }
 
 /// Checks every search against the position it belongs to: values and probabilities are some, the policy sums to 1 over
-/// legal actions, stones and choices are kept apart (R21, R23).
+/// legal actions, stones and choices are kept apart.
 pub(super) fn check(game: &AnyGame, board: &Board, places: &[Place<'_>]) -> Verdict {
     game.visit(Check { board, places })
 }

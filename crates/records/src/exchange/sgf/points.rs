@@ -62,7 +62,7 @@ pub(super) fn actions(kind: Kind, text: &str, spec: &Spec) -> Option<Vec<Action>
     }
 }
 
-/// `a1`, counted from the top left, or a swap. Either way of swapping leads to the same play (RULES R32), but only
+/// `a1`, counted from the top left, or a swap. Either way of swapping leads to the same play, but only
 /// swapping pieces is an action here.
 fn hex(text: &str, spec: &Spec) -> Option<usize> {
     if text == "swap-pieces" {

@@ -45,6 +45,7 @@ pub(crate) async fn trial(
     mut show: impl FnMut(&RunStatus),
 ) -> anyhow::Result<Trial> {
     let args = UpArgs {
+        apply: false,
         run: run.to_owned(),
         data: Some(data.to_owned()),
         actors: 1,

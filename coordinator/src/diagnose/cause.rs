@@ -266,13 +266,7 @@ impl Cause {
                 bytes_per_hour,
                 free_bytes,
                 ..
-            } => vec![
-                format!(
-                    "the data folder grows by {} an hour",
-                    HumanBytes(*bytes_per_hour as u64)
-                ),
-                format!("{} are free on its disk", HumanBytes(*free_bytes)),
-            ],
+            } => disk_evidence(*bytes_per_hour, *free_bytes),
             Cause::WindowBehind { trouble, .. } => vec![trouble.clone()],
             Cause::DamagedGames { .. } => vec!["they were found when the window was built".to_owned()],
             Cause::GateWaits {
@@ -398,6 +392,13 @@ impl Cause {
             remedy: self.remedy(),
         }
     }
+}
+
+fn disk_evidence(bytes_per_hour: f64, free_bytes: u64) -> Vec<String> {
+    vec![
+        format!("the data folder grows by {} an hour", HumanBytes(bytes_per_hour as u64)),
+        format!("{} are free on its disk", HumanBytes(free_bytes)),
+    ]
 }
 
 fn gate_evidence(pairs: u32, target: u32, actors: usize) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rusqlite::Connection;
 use tengen_control::{
-    ActorId, Candidate, CandidateDue, Control, Effect, Event, Lease, LeaseEnd, LeaseRules, Snapshot, Work,
+    ActorId, Candidate, CandidateDue, Control, Effect, Event, Gate, Lease, LeaseEnd, LeaseRules, Snapshot, Work,
 };
 use tengen_records::{LeaseId, ModelId};
 use tengen_selfplay::Plan;
@@ -19,11 +19,12 @@ use super::status::{ActorLive, LearnerLive, Rate, WindowAge};
 use crate::facts::RunFacts;
 use crate::store::actors::{self, ActorRow};
 use crate::store::audits::{self, AuditCount};
-use crate::store::gates::{self, StoredOpening};
+use crate::store::gates::{self, GateRow, StoredOpening};
 use crate::store::leases::{self, LeaseRow, LeaseState};
+use crate::store::models::{self, ModelState};
 use crate::store::progress::{self, Progress};
 use crate::store::ratings::rated_games;
-use crate::store::{StoreError, games, models, steering};
+use crate::store::{StoreError, games, steering};
 use crate::window::WindowStanding;
 
 /// Everything the owner knows. What is not in the database (`live` things) survives a reload.
@@ -67,16 +68,7 @@ impl State {
     ) -> Result<State, OwnerError> {
         let progress = progress::load(connection)?;
         let gate = gates::open(connection)?;
-        let log = match &gate {
-            Some(gate) => gates::log(connection, gate.id)?,
-            None => Vec::new(),
-        };
-        let mut restored = gate.as_ref().map(|gate| gate.restore(&log));
-        if let Some(gate) = &mut restored {
-            for (lease, actor) in gates::players(connection, gate.id().0)? {
-                gate.played_by(lease, actor_key(&actor));
-            }
-        }
+        let restored = gate.as_ref().map(|row| restored(connection, row)).transpose()?;
         let steering = steering::load(connection)?;
         let (gates, gates_decided) = gates::counts(connection)?;
         let waiting = models::waiting(connection)?;
@@ -325,16 +317,12 @@ impl State {
                     self.promote(connection, model, generation, previous, &reason, now, out)?;
                 }
                 Effect::Superseded(model) => {
-                    models::set_state(connection, ModelId(model.0), models::ModelState::Superseded)?;
+                    models::set_state(connection, ModelId(model.0), ModelState::Superseded)?;
                 }
-                Effect::Held { model, reason } => {
-                    self.settle_model(connection, model, models::ModelState::Held, &reason)?;
-                }
+                Effect::Waits(model) => models::set_state(connection, ModelId(model.0), ModelState::Candidate)?,
+                Effect::Held { model, reason } => self.settle_model(connection, model, ModelState::Held, &reason)?,
                 Effect::Rejected { model, reason } => {
-                    self.settle_model(connection, model, models::ModelState::Rejected, &reason)?;
-                }
-                Effect::Waits(model) => {
-                    models::set_state(connection, ModelId(model.0), models::ModelState::Candidate)?;
+                    self.settle_model(connection, model, ModelState::Rejected, &reason)?;
                 }
                 Effect::GateVoid { gate, evidence, reason } => {
                     self.void_gate(connection, gate, &evidence, &reason, now)?;
@@ -344,19 +332,30 @@ impl State {
                     previous,
                     reason,
                 } => self.roll_back(connection, model, previous, &reason, out)?,
-                Effect::LeaseClosed { lease, end } => {
-                    let state = lease_state(end);
-                    leases::close(connection, record_lease(lease), state, now.unix_ms)?;
-                    if end == LeaseEnd::Lapsed {
-                        tracing::info!(lease = %record_lease(lease), "lease lapsed");
-                    }
-                }
+                Effect::LeaseClosed { lease, end } => close_lease(connection, record_lease(lease), end, now)?,
                 // These answer one event and are taken by whoever gave it.
                 Effect::MatchLogged(_) | Effect::LeaseIssued(_) | Effect::NoWork { .. } => {}
             }
         }
         Ok(())
     }
+}
+
+fn close_lease(connection: &Connection, lease: LeaseId, end: LeaseEnd, now: Now) -> Result<(), StoreError> {
+    leases::close(connection, lease, lease_state(end), now.unix_ms)?;
+    if end == LeaseEnd::Lapsed {
+        tracing::info!(%lease, "lease lapsed");
+    }
+    Ok(())
+}
+
+/// The gate in progress with its log, and who plays its leases.
+fn restored(connection: &Connection, row: &GateRow) -> Result<Gate, StoreError> {
+    let mut gate = row.restore(&gates::log(connection, row.id)?);
+    for (lease, actor) in gates::players(connection, row.id)? {
+        gate.played_by(lease, actor_key(&actor));
+    }
+    Ok(gate)
 }
 
 /// A model's id as the state machine has it.

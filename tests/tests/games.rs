@@ -8,8 +8,8 @@ use tengen_proto::v1::GetModelRequest;
 use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_system_tests::cluster::Up;
 
-/// A tiny network and few simulations; every candidate is promoted. Self-play waits for the learner, which needs longer to
-/// start than the fastest games need for thousands.
+/// A tiny network and few simulations; every candidate is promoted. Self-play waits for the learner
+/// once that has come.
 fn run_file(name: &str, game: &str) -> String {
     format!(
         r#"
@@ -43,8 +43,9 @@ actor_threads = 1
 
 /// Games of an iteration: all of the first one's are played by the random network.
 const ITERATION_GAMES: u64 = 100;
-/// The second promotion comes after two iterations; an actor is a few leases ahead by then.
-const GAMES_MAX: &str = "3000";
+/// The second promotion comes after two iterations; before a slow learner has come, the fastest games come by the
+/// thousand.
+const GAMES_MAX: &str = "30000";
 
 async fn train(name: &str, game: &str) {
     let folder = tempfile::tempdir().unwrap();

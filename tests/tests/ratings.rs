@@ -5,7 +5,8 @@
 
 use serde_json::Value;
 use tengen_proto::v1::run_service_client::RunServiceClient;
-use tengen_proto::v1::{RunStatus, WatchStatusRequest};
+use tengen_proto::v1::{ListRatingsRequest, RunStatus, WatchStatusRequest};
+use tengen_service::channel::Channel;
 use tengen_system_tests::cluster::{Up, tengen_ok};
 
 /// Tic-tac-toe with a tiny network; four in ten games are for ratings.
@@ -48,8 +49,9 @@ actor_threads = 1
 
 /// Rating games until the table is looked at.
 const RATING_GAMES: u64 = 500;
-/// Self-play games within which they must have been played: at a share of 0.4 they come with some 750.
-const GAMES_MAX: u64 = 4_000;
+/// Self-play games within which they must have been played. At a share of 0.4 they come with some 750; a learner that is
+/// slow to start lets self-play run ahead.
+const GAMES_MAX: u64 = 100_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn champions_and_baselines_are_rated_and_random_stands_far_below_the_champion() {
@@ -79,7 +81,7 @@ async fn champions_and_baselines_are_rated_and_random_stands_far_below_the_champ
     assert!(tengen_ok(["db", "check", "--data", data]).contains("is sound"));
 }
 
-/// Waits until enough rating games are stored and a candidate became champion.
+/// Waits until enough rating games are stored, and the first candidate that became champion has played some.
 async fn until_rated(up: &Up) -> RunStatus {
     let mut client = RunServiceClient::new(up.channel());
     let request = WatchStatusRequest {
@@ -89,11 +91,17 @@ async fn until_rated(up: &Up) -> RunStatus {
     let mut updates = client.watch_status(request).await.unwrap().into_inner();
     loop {
         let status = updates.message().await.unwrap().expect("the status stream goes on");
-        if status.rating_games >= RATING_GAMES && status.generation >= 1 {
+        if status.rating_games >= RATING_GAMES && status.generation >= 1 && is_rated(&mut client, 1).await {
             return status;
         }
         assert!(status.games <= GAMES_MAX, "the budget is spent: {status:?}");
     }
+}
+
+async fn is_rated(client: &mut RunServiceClient<Channel>, generation: u32) -> bool {
+    let answer = client.list_ratings(ListRatingsRequest::default()).await.unwrap();
+    let ratings = answer.into_inner().ratings;
+    ratings.iter().any(|rating| rating.generation == Some(generation))
 }
 
 fn check(table: &Value) {

@@ -6,6 +6,7 @@
 //! like damage, and the games are known to be of their run.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::Path;
 
 use tengen_actor::spool::recover;
@@ -21,6 +22,15 @@ use crate::{ANY_PORT, self_play};
 /// Games that the peer refuses, by index.
 const REFUSED: u32 = 3;
 
+/// Starts a process, and returns once it has registered: an order that is written before could be handed out in answer to
+/// what the killed one asked last.
+async fn start(peer: &Peer, under: &[OsString], games: u32, server: &Server, data: &Path) -> Process {
+    let before = peer.state().registered;
+    let process = Process::start_under(under, games, &server.url(), data);
+    peer.until("a registration", |state| state.registered > before).await;
+    process
+}
+
 /// Records an actor: killed while a silent peer has its games, started again, answered, and asked to end; several times.
 async fn record(peer: &Peer, server: &Server, data: &Path, trace: &Path) {
     let rounds = scaled(2, 4) as u128;
@@ -32,8 +42,8 @@ async fn record(peer: &Peer, server: &Server, data: &Path, trace: &Path) {
         peer.state().mood = Mood::Silence;
         // What the process of before said last does not speak for this one.
         peer.state().reports.clear();
+        let process = start(peer, &recorder(trace), parallel, server, data).await;
         peer.order(2 * round + 1, self_play(games), 4);
-        let process = Process::start_under(&recorder(trace), parallel, &server.url(), data);
         all += games;
         peer.until("a lease's games on the disk", |state| {
             state.reports.last().is_some_and(|report| report.queue >= games)
@@ -42,8 +52,8 @@ async fn record(peer: &Peer, server: &Server, data: &Path, trace: &Path) {
         process.signal_recorded("KILL").await;
 
         peer.state().mood = Mood::Reject(REFUSED);
+        let process = start(peer, &recorder(trace), parallel, server, data).await;
         peer.order(2 * round + 2, self_play(games), 4);
-        let process = Process::start_under(&recorder(trace), parallel, &server.url(), data);
         all += games;
         peer.until("a verdict for every game", |state| {
             state.decided_at.len() == all as usize

@@ -1,7 +1,7 @@
 //! The JSON of the Caro5 seed, for all games of five in a row: an object a game.
 //!
 //! Everything that follows from the moves is said again in the document, and what is said must be so: the reader makes the
-//! document of the game it has read and compares ([`conflict`]).
+//! document of the game it has read and compares (`conflict`).
 
 mod conflict;
 pub mod document;

@@ -1,4 +1,4 @@
-//! SGF, FF[4]: five in a row (GM[4]), Go (GM[1]), Hex (GM[11]) and Amazons (GM[18]).
+//! SGF, `FF[4]`: five in a row (`GM[4]`), Go (`GM[1]`), Hex (`GM[11]`) and Amazons (`GM[18]`).
 //!
 //! `RU` holds the rules: `Caro5`, or a game's id. The choices of a Swap2 opening have no place in the format; they go into
 //! a property of our own, `DECISION`, in the node of the stone that follows.

@@ -17,7 +17,7 @@ pub(crate) struct DbArgs {
 
 /// Becomes the coordinator's program.
 pub(crate) fn run(args: &DbArgs) -> anyhow::Result<()> {
-    programs::become_coordinator("db", &args.args)
+    programs::become_program("tengen-coordinator", "db", &args.args)
 }
 
 #[cfg(test)]

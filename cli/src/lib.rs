@@ -10,6 +10,7 @@ mod doctor;
 mod duel;
 mod games;
 mod json;
+mod learn;
 mod models;
 mod plan;
 mod programs;
@@ -52,6 +53,8 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Play two players against each other
     Duel(duel::DuelArgs),
+    /// Learn from games of people or of other programs, and offer the network to a run as its starting candidate
+    Learn(learn::LearnArgs),
     /// List, show, export, import, check and replay games
     #[command(subcommand)]
     Games(games::GamesCommand),
@@ -117,6 +120,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Models(command) => models::run(command).await,
             Command::Plan(args) => plan::run(args).await,
             Command::Duel(args) => duel::run(args).await,
+            Command::Learn(args) => learn::run(&args),
             Command::Games(command) => games::run(command).await,
             Command::Ratings(args) => ratings::run(args).await,
             Command::Rules(command) => rules::run(command, &cli.log).await,

@@ -20,9 +20,9 @@ pub(crate) fn find(name: &str) -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// Becomes the coordinator's program with this subcommand and its words.
-pub(crate) fn become_coordinator(subcommand: &str, words: &[OsString]) -> anyhow::Result<()> {
-    let program = find("tengen-coordinator")?;
+/// Becomes another program of the house, with this subcommand and its words.
+pub(crate) fn become_program(name: &str, subcommand: &str, words: &[OsString]) -> anyhow::Result<()> {
+    let program = find(name)?;
     // Only a failure to start comes back: signals and the exit status are those of the command itself.
     let failed = Command::new(&program).arg(subcommand).args(words).exec();
     Err(failed).with_context(|| format!("failed to start {}", program.display()))

@@ -17,5 +17,5 @@ pub(crate) struct RunsArgs {
 
 /// Becomes the coordinator's program.
 pub(crate) fn run(args: &RunsArgs) -> anyhow::Result<()> {
-    programs::become_coordinator("runs", &args.args)
+    programs::become_program("tengen-coordinator", "runs", &args.args)
 }

@@ -77,10 +77,22 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Starts the thread. The first batch will be that of `step`.
+    /// Starts the thread. The first batch will be that of `step`; positions are seen through symmetries drawn at random.
     pub fn start(
         game: &AnyGame,
         window: SharedWindow,
+        batch: usize,
+        seed: u64,
+        step: u64,
+    ) -> Result<Batches, BatchError> {
+        Batches::augmented(game, window, Augmentation::Symmetries, batch, seed, step)
+    }
+
+    /// The same, with training batches seen as `augmentation` says.
+    pub fn augmented(
+        game: &AnyGame,
+        window: SharedWindow,
+        augmentation: Augmentation,
         batch: usize,
         seed: u64,
         step: u64,
@@ -93,6 +105,7 @@ impl Batches {
         let (used, spare) = bounded(room);
         let worker = Worker {
             window,
+            augmentation,
             batch,
             seed,
             orders,
@@ -189,6 +202,7 @@ impl Drop for Batches {
 
 struct Worker {
     window: SharedWindow,
+    augmentation: Augmentation,
     batch: usize,
     seed: u64,
     orders: Receiver<Wanted>,
@@ -201,7 +215,7 @@ impl GameVisitor for Worker {
     type Output = ();
 
     fn visit<G: Game>(self, game: G) {
-        let augmented = Sampler::new(game.clone(), Augmentation::Symmetries);
+        let augmented = Sampler::new(game.clone(), self.augmentation);
         let plain = Sampler::new(game, Augmentation::None);
         let mut size = self.batch;
         for wanted in self.orders.iter() {

@@ -16,6 +16,7 @@ pub mod device;
 pub mod export;
 #[cfg(test)]
 mod fixture;
+pub mod learn;
 pub mod loss;
 mod meters;
 pub mod mirror;

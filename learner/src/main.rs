@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tengen_learner::{Command, Options, bench};
+use tengen_learner::{Command, Options, bench, learn};
 use tengen_service::{args, shutdown, telemetry};
 
 fn main() -> ExitCode {
@@ -13,16 +13,21 @@ fn main() -> ExitCode {
 }
 
 fn start(options: Options) -> anyhow::Result<()> {
-    if let Some(Command::Bench(args)) = &options.command {
-        return bench::run(args);
+    let log = &options.process.log;
+    match &options.command {
+        Some(Command::Bench(args)) => return bench::run(args),
+        Some(Command::Learn(_)) => telemetry::init_command(log, "learner")?,
+        None => telemetry::init(log, "learner")?,
     }
-    telemetry::init(&options.process.log, "learner")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
     runtime.block_on(async {
         let stop = shutdown::watch(&options.process)?;
-        tengen_learner::run(options, stop).await
+        match options.command {
+            Some(Command::Learn(args)) => learn::run(args, stop).await,
+            _ => tengen_learner::run(options, stop).await,
+        }
     })
 }

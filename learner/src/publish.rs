@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_proto::v1::publish_model_request::Part;
-use tengen_proto::v1::{Model, PublishHeader, PublishModelRequest};
+use tengen_proto::v1::{Model, Probe, PublishHeader, PublishModelRequest};
 use tengen_records::ModelId;
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::Channel;
@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
+use crate::export::Export;
 use crate::plan::Candidate;
 use crate::signals::Signals;
 use crate::wire::{Refusal, reason, refusal};
@@ -32,6 +33,34 @@ pub struct Publication {
     pub description: Model,
     /// The file.
     pub file: Vec<u8>,
+}
+
+impl Publication {
+    /// This file as the candidate of `run_id`, cut after `step` steps.
+    pub fn new(candidate: Candidate, run_id: &str, step: u64, export: Export) -> Publication {
+        let probes = export.probes.into_iter().map(|probe| Probe {
+            planes: probe.planes,
+            policy: probe.policy,
+            wdl: probe.wdl.to_vec(),
+        });
+        let description = Model {
+            model_id: export.model_id.to_bytes().to_vec(),
+            run_id: run_id.to_owned(),
+            iteration: candidate.iteration,
+            step,
+            parent_id: export.metadata.parent.map(Vec::from).unwrap_or_default(),
+            size_bytes: export.file.len() as u64,
+            metadata_json: export.metadata.to_json(),
+            probes: probes.collect(),
+            ..Model::default()
+        };
+        Publication {
+            candidate,
+            model_id: export.model_id,
+            description,
+            file: export.file,
+        }
+    }
 }
 
 /// What the reporter knows of the learner's place.
@@ -86,7 +115,7 @@ pub async fn run(
 
 /// Tries until the coordinator has the network, or refuses it for another reason than a lost place. The same file may be
 /// published twice, so a lost answer does no harm.
-async fn publish(
+pub(crate) async fn publish(
     client: &mut ModelServiceClient<Channel>,
     publication: &Publication,
     place: &mut watch::Receiver<Place>,

@@ -28,6 +28,7 @@ use crate::batches::{Batches, SharedWindow};
 use crate::bench::BenchArgs;
 use crate::checkpoint::{Checkpoint, CheckpointFolder, LineModel, TrainingState};
 use crate::device::{DeviceChoice, device_name};
+use crate::learn::LearnArgs;
 use crate::meters;
 use crate::mirror::Mirror;
 use crate::plan::Planner;
@@ -77,6 +78,8 @@ pub struct Options {
 pub enum Command {
     /// Measure training on this machine for a run's configuration; prints JSON
     Bench(BenchArgs),
+    /// Learn from games of people or of other programs, and offer the network to a run as its starting candidate
+    Learn(LearnArgs),
 }
 
 /// Runs the learner until `stop` is cancelled or it cannot go on.

@@ -50,6 +50,17 @@ pub struct SmoothedLosses {
     pub value: f32,
 }
 
+/// How a network answers positions that it is not trained on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Evaluation {
+    /// Mean cross-entropy of the policy, nats.
+    pub policy_loss: f64,
+    /// Mean cross-entropy of win, draw, loss, nats.
+    pub value_loss: f64,
+    /// Positions whose likeliest action is that of the target.
+    pub predicted: u64,
+}
+
 /// A network in training.
 #[derive(Debug)]
 pub struct Trainer {
@@ -192,6 +203,21 @@ impl Trainer {
             });
         }
         Ok(self.losses.unwrap_or_default())
+    }
+
+    /// Compares what the network answers now with the targets of `batch`; changes nothing.
+    pub fn evaluate(&self, batch: &Batch) -> Result<Evaluation, TrainerError> {
+        let _guard = tch::no_grad_guard();
+        let planes = self.network.planes(&batch.planes)?;
+        let (logits, targets) = (self.network.forward(&planes, Mode::Evaluate)?, self.targets(batch)?);
+        let losses = Losses::of(&logits, &targets)?;
+        let likeliest = |rows: &Tensor| rows.f_argmax(-1, false);
+        let predicted = likeliest(&logits.policy)?.f_eq_tensor(&likeliest(&targets.policy)?)?;
+        Ok(Evaluation {
+            policy_loss: losses.policy.f_double_value(&[])?,
+            value_loss: losses.value.f_double_value(&[])?,
+            predicted: predicted.f_sum(Kind::Int64)?.f_int64_value(&[])? as u64,
+        })
     }
 
     /// Positions with what the network answers for them now, as probes of an exported file.

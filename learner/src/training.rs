@@ -227,7 +227,7 @@ impl Training {
             status.illegal_mass = Some(illegal_mass);
         });
         self.signals.update(|inputs| inputs.publishing = true);
-        let publication = self.publication(candidate, export);
+        let publication = Publication::new(candidate, &self.identity.run_id, step, export);
         // The publisher ends only when the learner does; the next start publishes what the checkpoint knows.
         let _ = self.publications.blocking_send(publication);
         Ok(())
@@ -257,31 +257,6 @@ impl Training {
             ..Metadata::of_shape(self.trainer.network().shape())
         };
         Ok(export(&self.trainer, losses, metadata, &positions, self.threads))
-    }
-
-    fn publication(&self, candidate: Candidate, export: Export) -> Publication {
-        let probes = export.probes.into_iter().map(|probe| v1::Probe {
-            planes: probe.planes,
-            policy: probe.policy,
-            wdl: probe.wdl.to_vec(),
-        });
-        let description = v1::Model {
-            model_id: export.model_id.to_bytes().to_vec(),
-            run_id: self.identity.run_id.clone(),
-            iteration: candidate.iteration,
-            step: self.trainer.step(),
-            parent_id: export.metadata.parent.map(Vec::from).unwrap_or_default(),
-            size_bytes: export.file.len() as u64,
-            metadata_json: export.metadata.to_json(),
-            probes: probes.collect(),
-            ..v1::Model::default()
-        };
-        Publication {
-            candidate,
-            model_id: export.model_id,
-            description,
-            file: export.file,
-        }
     }
 
     /// Once the coordinator has the exported network, that is the parent of the next one.

@@ -1,14 +1,15 @@
 //! `tengen games import`: games of other programs, checked and prepared for training.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 use clap::Args;
 use serde_json::json;
 use tengen_records::exchange::game_of;
+use tengen_records::exchange::set::{Augmentation, Division, MANIFEST, Set, Source};
+use tengen_service::files::write_atomic;
 
-use super::set::{Augmentation, Division, Set, Source};
 use super::source::{FileArgs, FileReader};
 
 #[derive(Args, Debug)]
@@ -91,13 +92,25 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<()> {
     }
     let mut written = Vec::new();
     for set in sets.values() {
-        written.push((set.write(&args.out, &sources)?, set.games()));
+        written.push((write(set, &args.out, &sources)?, set.games()));
     }
     tell(args, &sources, &refused, &written);
     if written.is_empty() {
         bail!("no game could be read, and nothing was written");
     }
     Ok(())
+}
+
+/// Writes the set into a folder of `parent` and says which. The manifest comes last: without it there is no set.
+fn write(set: &Set, parent: &Path, sources: &[Source]) -> anyhow::Result<PathBuf> {
+    let manifest = set.manifest(sources);
+    let folder = parent.join(&manifest.name);
+    for (file, bytes) in set.files() {
+        write_atomic(&folder.join(file), bytes)?;
+    }
+    let text = serde_json::to_string_pretty(&manifest)? + "\n";
+    write_atomic(&folder.join(MANIFEST), text.as_bytes())?;
+    Ok(folder)
 }
 
 fn tell(args: &ImportArgs, sources: &[Source], refused: &[Refused], written: &[(PathBuf, u64)]) {

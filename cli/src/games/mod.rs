@@ -7,7 +7,6 @@ mod import;
 mod list;
 mod npz;
 mod replay;
-mod set;
 mod show;
 mod sink;
 mod source;

@@ -29,14 +29,18 @@ pub(super) fn page(model: &Model, evidence: Option<&MatchEvidence>) -> anyhow::R
         Some(generation) => format!("{}, generation {generation}", model.run_id),
         None => format!("{}, candidate of iteration {}", model.run_id, model.iteration),
     };
+    // Only networks that learned from games of others name the sets of them.
+    let sets = metadata["train_sets"].as_str();
+    let from = sets.map_or_else(|| "games against itself".to_owned(), |sets| format!("games of others: {sets}"));
     let mut page = format!(
-        "# {title}\n\nA network that plays {}, trained by Tengen from games against itself.\n",
+        "# {title}\n\nA network that plays {}, trained by Tengen from {from}.\n",
         property("game")
     );
     page += "\n## What it is\n\n| | |\n|---|---|\n";
-    let parent = match model.parent_id.is_empty() {
-        true => "none: it was drawn at random".to_owned(),
-        false => code(&hex::encode(&model.parent_id)),
+    let parent = match (model.parent_id.is_empty(), sets) {
+        (true, None) => "none: it was drawn at random".to_owned(),
+        (true, Some(_)) => "none: it began from one drawn at random".to_owned(),
+        (false, _) => code(&hex::encode(&model.parent_id)),
     };
     let rows = [
         ("game", code(&property("game"))),

@@ -110,7 +110,8 @@ pub(crate) enum PublishRefused {
     Fenced(#[from] Fenced),
     /// No candidate is wanted for that iteration.
     #[error(
-        "no candidate of iteration {iteration} is wanted: {ended} iterations have ended and iteration {published} is published"
+        "no candidate of iteration {iteration} is wanted: {ended} iterations have ended and iteration {published} is published{}",
+        if *.iteration == 0 { "; a run takes a starting candidate before its own first one" } else { "" }
     )]
     Iteration {
         /// The candidate's.

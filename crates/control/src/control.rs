@@ -246,9 +246,12 @@ impl Control {
         self.published_iteration
     }
 
-    /// Whether a candidate cut after `iteration` iterations would be news.
+    /// Whether a candidate cut after `iteration` iterations would be news. One of iteration 0 is a start from elsewhere, which
+    /// learned from no game of this run: it is news until the run has a candidate of its own.
     pub fn wants_candidate(&self, iteration: u32) -> bool {
-        !self.steering.ended && iteration > self.published_iteration && iteration <= self.iteration
+        let from_elsewhere = iteration == 0 && self.published_iteration == 0;
+        let newer = iteration > self.published_iteration && iteration <= self.iteration;
+        !self.steering.ended && (from_elsewhere || newer)
     }
 
     /// Whether rating matches have had less than their share of the games handed out.

@@ -4,7 +4,7 @@
 //! else (planes, seats, legal actions) follows from the rules when a position is drawn.
 
 use tengen_games::{Action, Outcome};
-use tengen_records::{Record, RecordId};
+use tengen_records::{Record, RecordId, exchange};
 
 /// One position of a stored game.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,21 +29,21 @@ pub struct StoredGame {
 }
 
 impl StoredGame {
-    /// What sampling needs of `record`.
+    /// What sampling needs of `record`: of a game of people the moves they played, with probability 1.
     pub fn new(record: &Record) -> StoredGame {
         let mut positions = Vec::with_capacity(record.positions() as usize);
         let (mut target_actions, mut target_probabilities) = (Vec::new(), Vec::new());
         for (n, ply) in record.plies.iter().enumerate() {
-            let Some(search) = ply.search.as_ref().filter(|_| ply.is_position()) else {
+            let Some(target) = exchange::positions::target(record, ply) else {
                 continue;
             };
-            for &(action, probability) in &search.policy_target {
+            for &(action, probability) in target.policy.iter() {
                 target_actions.push(action);
                 target_probabilities.push(probability);
             }
             positions.push(Position {
                 ply: (record.opening.len() + n) as u32,
-                weight: search.weight,
+                weight: target.weight,
                 target_end: target_actions.len() as u32,
             });
         }
@@ -118,5 +118,16 @@ mod tests {
                 assert_eq!(stored.target(index).collect::<Vec<_>>(), search.policy_target);
             }
         }
+    }
+
+    #[test]
+    fn a_game_of_people_teaches_the_moves_they_played() {
+        let read = exchange::Reader::new(None).read(exchange::Format::Datapoints, b"0,14;1;1\n");
+        let record = read[0].record.as_ref().unwrap();
+        let stored = StoredGame::new(record);
+        assert_eq!((stored.positions()[0].ply, stored.positions()[0].weight), (2, 1.0));
+        assert_eq!(stored.target(0).collect::<Vec<_>>(), [(record.plies[0].action, 1.0)]);
+        // The window counts what self-play found and nothing else.
+        assert_eq!((stored.positions().len(), record.positions()), (1, 0));
     }
 }

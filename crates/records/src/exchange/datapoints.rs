@@ -167,14 +167,9 @@ impl GameVisitor for Lines<'_> {
 
 /// What is learned as the best move of a ply, if it is learned from at all.
 fn best(record: &Record, ply: &PlyRecord) -> Option<tengen_games::Action> {
-    positions::weight(record, ply)?;
-    let Some(search) = &ply.search else {
-        return Some(ply.action);
-    };
-    let target = search.policy_target.iter();
-    target
-        .max_by(|one, other| one.1.total_cmp(&other.1))
-        .map(|&(action, _)| action)
+    let target = positions::target(record, ply)?;
+    let best = target.policy.iter().max_by(|one, other| one.1.total_cmp(&other.1));
+    best.map(|&(action, _)| action)
 }
 
 pub(super) fn import(reader: &mut Reader, bytes: &[u8]) -> Vec<Imported> {

@@ -16,6 +16,7 @@ pub mod json;
 pub mod positions;
 pub mod psq;
 pub mod rif;
+pub mod set;
 pub mod sgf;
 mod stones;
 mod transcript;

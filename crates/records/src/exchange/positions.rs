@@ -1,6 +1,8 @@
 //! The positions of a record as numbers for people who train elsewhere: planes, policy, value, weight.
 
-use tengen_games::{Game, State};
+use std::borrow::Cow;
+
+use tengen_games::{Action, Game, State};
 
 use crate::record::{PlyRecord, Record};
 use crate::rejection::{ReasonCode, Rejection};
@@ -36,14 +38,14 @@ pub fn each<G: Game, E: From<Rejection>>(
         state.apply(action).map_err(|error| illegal(n, error))?;
     }
     for (n, ply) in record.plies.iter().enumerate() {
-        if let Some(weight) = weight(record, ply) {
+        if let Some(target) = target(record, ply) {
             let mut planes = vec![0; game.spec().planes_len()];
             state.planes(&mut planes);
             each(Position {
                 planes,
-                policy: policy(ply, game.spec().actions.len()),
+                policy: policy(&target, game.spec().actions.len()),
                 value: record.outcome.value_for(ply.seat),
-                weight,
+                weight: target.weight,
             })?;
         }
         state
@@ -53,11 +55,27 @@ pub fn each<G: Game, E: From<Rejection>>(
     Ok(())
 }
 
-/// How much a ply counts, if it does. Without a search only the moves of people are worth learning.
-pub(super) fn weight(record: &Record, ply: &PlyRecord) -> Option<f32> {
+/// What is learned at a ply.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target<'a> {
+    /// How much the position counts, above 0.
+    pub weight: f32,
+    /// Probabilities of distinct actions, which sum to 1.
+    pub policy: Cow<'a, [(Action, f32)]>,
+}
+
+/// What is learned at a ply of `record`, if anything is: what a search found, and where nothing was searched the move that a
+/// person played.
+pub fn target<'a>(record: &Record, ply: &'a PlyRecord) -> Option<Target<'a>> {
     match &ply.search {
-        Some(search) => Some(search.weight).filter(|&weight| weight > 0.0),
-        None => is_taught(record, ply).then_some(1.0),
+        Some(search) => (search.weight > 0.0).then(|| Target {
+            weight: search.weight,
+            policy: Cow::Borrowed(&search.policy_target),
+        }),
+        None => is_taught(record, ply).then(|| Target {
+            weight: 1.0,
+            policy: Cow::Owned(vec![(ply.action, 1.0)]),
+        }),
     }
 }
 
@@ -70,20 +88,11 @@ fn is_taught(record: &Record, ply: &PlyRecord) -> bool {
     matches!(player, Some(crate::player::Player::Human(_)))
 }
 
-fn policy(ply: &PlyRecord, actions: usize) -> Vec<f32> {
+fn policy(target: &Target, actions: usize) -> Vec<f32> {
     let mut policy = vec![0.0; actions];
-    match &ply.search {
-        Some(search) => {
-            for &(action, probability) in &search.policy_target {
-                if let Some(place) = policy.get_mut(action.index()) {
-                    *place = probability;
-                }
-            }
-        }
-        None => {
-            if let Some(place) = policy.get_mut(ply.action.index()) {
-                *place = 1.0;
-            }
+    for &(action, probability) in target.policy.iter() {
+        if let Some(place) = policy.get_mut(action.index()) {
+            *place = probability;
         }
     }
     policy

@@ -76,6 +76,8 @@ pub(crate) struct State {
     /// When reports came while the peer was silent, with the games that waited for a verdict.
     pub(crate) counted: Vec<(u64, u32)>,
     pub(crate) verdicts: BTreeMap<&'static str, u32>,
+    /// Uploads whose games are still being read: those of a killed process end after what it had sent.
+    pub(crate) uploads: u32,
     pub(crate) registered: u32,
     pub(crate) asked: u32,
     pub(crate) downloads: u32,
@@ -126,6 +128,7 @@ impl Peer {
             decided_at: BTreeMap::new(),
             counted: Vec::new(),
             verdicts: BTreeMap::new(),
+            uploads: 0,
             registered: 0,
             asked: 0,
             downloads: 0,
@@ -306,6 +309,22 @@ fn match_game(game: &tengen_selfplay::MatchGame) -> tengen_records::MatchGame {
     }
 }
 
+/// One upload in the peer's count of them.
+struct Upload(Peer);
+
+impl Upload {
+    fn begin(peer: Peer) -> Upload {
+        peer.change(|state| state.uploads += 1);
+        Upload(peer)
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.0.change(|state| state.uploads -= 1);
+    }
+}
+
 /// A running server. Dropping it kills it.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
@@ -394,10 +413,10 @@ impl ActorService for Peer {
     ) -> Result<Response<Self::SubmitGamesStream>, Status> {
         let (sender, receiver) = mpsc::channel(16);
         let mut games = request.into_inner();
-        let peer = self.clone();
+        let upload = Upload::begin(self.clone());
         tokio::spawn(async move {
             while let Ok(Some(game)) = games.message().await {
-                if let Some(verdict) = peer.verdict(&game)
+                if let Some(verdict) = upload.0.verdict(&game)
                     && sender.send(Ok(verdict)).await.is_err()
                 {
                     return;

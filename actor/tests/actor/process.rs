@@ -93,7 +93,7 @@ fn game(lease: u128, index: u32) -> RecordId {
     }
 }
 
-/// A process killed while a silent peer has seen at least so many of its games.
+/// A process killed while a silent peer has seen at least so many of its games, and has read all that it had sent.
 async fn killed_with_games(peer: &Peer, data: &Path, games: usize) -> Server {
     peer.state().mood = Mood::Silence;
     peer.order(1, self_play(10_000), 4);
@@ -102,6 +102,7 @@ async fn killed_with_games(peer: &Peer, data: &Path, games: usize) -> Server {
     peer.until("games on their way", |state| state.seen.len() >= games)
         .await;
     process.kill();
+    peer.until("the end of the upload", |state| state.uploads == 0).await;
     server
 }
 

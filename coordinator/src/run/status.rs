@@ -46,6 +46,13 @@ impl ActorLive {
             told: report.told,
         }
     }
+
+    /// Whether it has computed or played anything since it told last. An actor whose threads hang while its reports go on has
+    /// not: its leases are for others.
+    pub(super) fn has_advanced(&self, told: &v1::ReportActorRequest) -> bool {
+        let work = |told: &v1::ReportActorRequest| (told.evaluations, told.games, told.plies_in_flight);
+        work(&self.told) != work(told)
+    }
 }
 
 /// What the learner told last.
@@ -327,4 +334,44 @@ fn waiting(
         ));
     }
     sentences.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_actor_whose_numbers_stand_still_has_not_advanced() {
+        let told = v1::ReportActorRequest {
+            evaluations: 900,
+            games: 3,
+            plies_in_flight: 40,
+            ..v1::ReportActorRequest::default()
+        };
+        let live = ActorLive {
+            told: told.clone(),
+            ..ActorLive::default()
+        };
+        let still = v1::ReportActorRequest {
+            clock_unix_ms: 77,
+            queue: 5,
+            ..told.clone()
+        };
+        assert!(!live.has_advanced(&still));
+        for moved in [
+            v1::ReportActorRequest {
+                evaluations: 901,
+                ..told.clone()
+            },
+            // Baselines play without evaluations.
+            v1::ReportActorRequest {
+                plies_in_flight: 41,
+                ..told.clone()
+            },
+            // A process of the same name that has just started.
+            v1::ReportActorRequest::default(),
+        ] {
+            assert!(live.has_advanced(&moved));
+        }
+    }
 }

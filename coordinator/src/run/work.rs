@@ -226,9 +226,12 @@ impl State {
                 self.step(connection, Event::LeaseReturned(control_id(lease)), now, out)?;
             }
         }
+        let last = self.live_actors.get(&report.told.actor_id);
+        let advanced = last.is_none_or(|last| last.has_advanced(&report.told));
         let mut cancelled = Vec::new();
         for &lease in &report.mentioned {
             match self.control.lease(control_id(lease)) {
+                Some(held) if held.actor == key && !advanced => {}
                 Some(held) if held.actor == key => {
                     self.step(connection, Event::LeaseMentioned(control_id(lease)), now, out)?;
                 }

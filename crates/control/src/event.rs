@@ -65,7 +65,7 @@ pub enum Event {
         /// Who may play a rating match, if one is due; empty where the actor plays none.
         rating_players: Vec<PlayerId>,
     },
-    /// An actor says that it is at work on a lease.
+    /// An actor says that it is at work on a lease, and has done some work since it said so last.
     LeaseMentioned(LeaseId),
     /// An actor hands a lease back unfinished.
     LeaseReturned(LeaseId),

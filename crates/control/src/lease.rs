@@ -197,4 +197,28 @@ mod tests {
         assert_eq!(rules.games(0.1), 1);
         assert_eq!(rules.games(1e9), 2_000);
     }
+
+    #[test]
+    fn a_lease_lapses_by_lack_of_progress() {
+        let mut leases = Leases::default();
+        let ids = [LeaseId([1; 16]), LeaseId([2; 16])];
+        for id in ids {
+            leases.insert(Lease {
+                id,
+                actor: ActorId(7),
+                work: Work::SelfPlay {
+                    model: ModelId([0; 32]),
+                    simulations: 16,
+                },
+                games: 4,
+                stored: 0,
+                progress_ms: 0,
+            });
+        }
+        leases.progress(ids[0], 20_000);
+        assert_eq!(leases.lapsed(30_000, 29_999), []);
+        assert_eq!(leases.lapsed(30_000, 30_000), [ids[1]]);
+        assert!(!leases.stored(ids[1], 30_001), "a game is progress, too");
+        assert_eq!(leases.lapsed(30_000, 50_000), [ids[0]]);
+    }
 }

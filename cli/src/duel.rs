@@ -13,9 +13,10 @@ use tengen_network::{Metadata, read_metadata};
 use tengen_records::{NetworkPlay, Player as NamedPlayer};
 use tengen_search::Settings;
 use tengen_selfplay::ModelBytes;
-use tengen_selfplay::duel::{DuelOptions, DuelReport, Player, Tally, duel};
+use tengen_selfplay::duel::{DuelGame, DuelOptions, DuelReport, Player, Tally, duel};
 
 use crate::client::CoordinatorArgs;
+use crate::debug_data::DebugFiles;
 use crate::{models, pull};
 
 #[derive(Args, Debug)]
@@ -45,6 +46,10 @@ pub(crate) struct DuelArgs {
     /// `auto`, `cpu` or `cuda:N`
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: Device,
+    /// Folder for a file a game with the first player's searches, which must be a network's: every position reached with its
+    /// visits, value and prior, every candidate, and how long it took
+    #[arg(long, value_name = "DIR")]
+    debug_data: Option<PathBuf>,
     /// Print one JSON object instead of words
     #[arg(long)]
     json: bool,
@@ -62,6 +67,10 @@ pub(crate) async fn run(args: DuelArgs) -> anyhow::Result<()> {
     let first = contestant(&args.a, &args).await?;
     let second = contestant(&args.b, &args).await?;
     let game = game(&args, [&first, &second])?;
+    if args.debug_data.is_some() {
+        let searches = matches!(first.player, Player::Network { .. });
+        ensure!(searches, "--debug-data keeps the searches of a network, and {} is none", args.a);
+    }
     tengen_inference::init(None)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let options = DuelOptions {
@@ -73,6 +82,7 @@ pub(crate) async fn run(args: DuelArgs) -> anyhow::Result<()> {
             simulations: args.simulations.max(1),
             ..Settings::default()
         },
+        traced: args.debug_data.is_some(),
         ..DuelOptions::default()
     };
     let sessions = SessionOptions {
@@ -81,11 +91,22 @@ pub(crate) async fn run(args: DuelArgs) -> anyhow::Result<()> {
         batch_max: options.batch_max,
     };
     let bar = progress_bar(args.games);
-    let played = tokio::task::spawn_blocking(move || {
-        let mut show = |tally: Tally| bar.set_position(u64::from(tally.games()));
-        let report = duel(&game, &first.player, &second.player, &options, &sessions, &mut show);
+    let files = args.debug_data.clone().map(|folder| DebugFiles {
+        folder,
+        players: [args.a.clone(), args.b.clone()],
+    });
+    let played = tokio::task::spawn_blocking(move || -> anyhow::Result<DuelReport> {
+        let mut written = Ok(());
+        let mut heard = |tally: Tally, finished: DuelGame| {
+            bar.set_position(u64::from(tally.games()));
+            if let (Some(files), Ok(())) = (&files, &written) {
+                written = files.write(&game, &finished);
+            }
+        };
+        let report = duel(&game, &first.player, &second.player, &options, &sessions, &mut heard);
         bar.finish_and_clear();
-        report
+        written?;
+        Ok(report?)
     });
     let report = played.await??;
     if args.json {

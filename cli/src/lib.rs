@@ -6,6 +6,7 @@ mod actors;
 mod at_rest;
 mod client;
 mod db;
+mod debug_data;
 mod doctor;
 mod duel;
 mod games;

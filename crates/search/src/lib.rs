@@ -30,6 +30,7 @@ mod stats;
 mod tree;
 mod value;
 
+pub use dump::NodeStats;
 pub use settings::{SIMULATIONS_MAX, Settings, SettingsError};
 pub use stats::{ChildStats, RootStats, kl, policy_target};
 pub use tree::{Evaluation, EvaluationError, Leaf, LeafId, RootNoise, Tree};

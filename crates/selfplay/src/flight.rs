@@ -3,10 +3,11 @@
 //! A flight knows nothing of batches and files: it names leaves, and somebody brings their evaluations.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
-use tengen_games::{Action, Game, IllegalAction, Outcome, State};
+use tengen_games::{Action, Game, IllegalAction, Outcome, Seat, State};
 use tengen_records::{ModelIndex, NetworkPlay, Player, PlyRecord, SearchBlock};
 use tengen_search::{Evaluation, EvaluationError, Leaf, RootNoise, Settings, Tree};
 
+use crate::trace::{SearchTrace, Tracer};
 use crate::{baseline, ledger};
 
 /// Who chooses for a seat.
@@ -138,6 +139,7 @@ pub(crate) struct Flight<G: Game> {
     plies: Vec<PlyRecord>,
     leaves: Vec<Leaf<G>>,
     scratch: Vec<Action>,
+    tracer: Option<Tracer>,
 }
 
 impl<G: Game> Flight<G> {
@@ -162,6 +164,15 @@ impl<G: Game> Flight<G> {
             plies: Vec::new(),
             leaves: Vec::new(),
             scratch: Vec::new(),
+            tracer: None,
+        }
+    }
+
+    /// The same game, which keeps every search of this seat.
+    pub(crate) fn traced(self, seat: Seat) -> Self {
+        Flight {
+            tracer: Some(Tracer::new(seat)),
+            ..self
         }
     }
 
@@ -197,6 +208,9 @@ impl<G: Game> Flight<G> {
                     if !self.searching {
                         tree.begin(*simulations, noise(self.temper), &mut self.rng);
                         self.searching = true;
+                        if let Some(tracer) = &mut self.tracer {
+                            tracer.begin();
+                        }
                     }
                     tree.gather(leaves_max, &mut self.leaves);
                     if !self.leaves.is_empty() {
@@ -247,6 +261,11 @@ impl<G: Game> Flight<G> {
         &self.plies
     }
 
+    /// The searches that were kept, in the order of their plies.
+    pub(crate) fn take_traces(&mut self) -> Vec<SearchTrace> {
+        self.tracer.as_mut().map(Tracer::take).unwrap_or_default()
+    }
+
     /// The plies played, when the game is over.
     pub(crate) fn into_plies(self) -> Vec<PlyRecord> {
         self.plies
@@ -277,7 +296,11 @@ impl<G: Game> Flight<G> {
         let action = chosen.ok_or(FlightError::NoChoice {
             turn: self.state.turn(),
         })?;
-        let search = ledger::search_block(&tree.root_stats(), self.temper.weight(), temperature);
+        let stats = tree.root_stats();
+        let search = ledger::search_block(&stats, self.temper.weight(), temperature);
+        if let Some(tracer) = &mut self.tracer {
+            tracer.keep(self.plies.len(), self.state.seat(), action, temperature, tree, stats);
+        }
         self.searching = false;
         self.play(action, Some(search))
     }

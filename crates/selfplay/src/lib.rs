@@ -20,9 +20,11 @@ pub mod order;
 mod pool;
 pub mod reproduce;
 pub mod seed;
+mod trace;
 pub mod wire;
 
 pub use driver::{Counters, Driver, DriverError, DriverOptions, PlayError, StartError, Unfinished};
 pub use evaluator::{EvaluateError, Evaluator, SessionEvaluator};
 pub use model::ModelBytes;
 pub use order::{GameOrder, Lease, LeaseError, MatchGame, Order, Plan};
+pub use trace::SearchTrace;

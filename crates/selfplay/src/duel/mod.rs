@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use tengen_games::{AnyGame, Game, GameVisitor, IllegalAction, Opening, Seat, State, draw_openings, random_opening};
+use tengen_games::{
+    Action, AnyGame, Game, GameVisitor, IllegalAction, Opening, Outcome, Seat, State, draw_openings, random_opening,
+};
 use tengen_inference::SessionOptions;
 use tengen_records::{ModelIndex, Player as AnyPlayer};
 use tengen_search::{Settings, SettingsError};
@@ -23,6 +25,7 @@ use crate::flight::{Flight, Mind, PersonError, Temper};
 use crate::model::ModelBytes;
 use crate::pool::{Entry, Pool};
 use crate::seed::{game_rng, game_seed};
+use crate::trace::SearchTrace;
 
 /// Longest random opening of the pairs for which the game has no distinct opening left.
 const EXTRA_OPENING_PLIES_MAX: u32 = 4;
@@ -47,6 +50,8 @@ pub struct DuelOptions {
     pub games_parallel: usize,
     /// Most positions in one evaluation, at least 1.
     pub batch_max: usize,
+    /// Whether the first player's searches are kept; they take some hundred bytes a simulation.
+    pub traced: bool,
 }
 
 impl Default for DuelOptions {
@@ -59,7 +64,32 @@ impl Default for DuelOptions {
             threads: 1,
             games_parallel: 64,
             batch_max: 64,
+            traced: false,
         }
+    }
+}
+
+/// One finished game.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DuelGame {
+    /// Its index; the games `2 p` and `2 p + 1` share an opening.
+    pub index: u32,
+    /// The first player's seat.
+    pub first_seat: Seat,
+    /// The opening.
+    pub opening: Vec<Action>,
+    /// What was played after it.
+    pub actions: Vec<Action>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The first player's searches, when they are kept.
+    pub searches: Vec<SearchTrace>,
+}
+
+impl DuelGame {
+    /// The first player's score: 0, 0.5 or 1.
+    pub fn score(&self) -> f32 {
+        (self.outcome.value_for(self.first_seat) + 1.0) / 2.0
     }
 }
 
@@ -100,21 +130,21 @@ pub enum DuelError {
     Thread(String),
 }
 
-/// Plays `first` against `second` with networks in ONNX Runtime. `progress` hears the first player's tally after every
-/// game.
+/// Plays `first` against `second` with networks in ONNX Runtime. `progress` hears of every game when it is over, with the
+/// first player's tally by then.
 pub fn duel(
     game: &AnyGame,
     first: &Player,
     second: &Player,
     options: &DuelOptions,
     sessions: &SessionOptions,
-    progress: &mut dyn FnMut(Tally),
+    progress: &mut dyn FnMut(Tally, DuelGame),
 ) -> Result<DuelReport, DuelError> {
     struct Visitor<'a> {
         players: [&'a Player; 2],
         options: &'a DuelOptions,
         sessions: &'a SessionOptions,
-        progress: &'a mut dyn FnMut(Tally),
+        progress: &'a mut dyn FnMut(Tally, DuelGame),
     }
     impl GameVisitor for Visitor<'_> {
         type Output = Result<DuelReport, DuelError>;
@@ -138,7 +168,7 @@ pub fn duel_with<G: Game, E: Evaluator>(
     players: [&Player; 2],
     options: &DuelOptions,
     evaluators: &(impl Fn() -> E + Sync),
-    progress: &mut dyn FnMut(Tally),
+    progress: &mut dyn FnMut(Tally, DuelGame),
 ) -> Result<DuelReport, DuelError> {
     let pairs = options.games.div_ceil(2);
     if pairs == 0 {
@@ -188,15 +218,15 @@ struct Duel<'a, G: Game> {
     games: u32,
 }
 
-/// A game's index and the first player's score in it, or why a thread stopped.
-type News = Result<(u32, f32), DuelError>;
+/// A finished game, or why a thread stopped.
+type News = Result<DuelGame, DuelError>;
 
 impl<G: Game> Duel<'_, G> {
     /// The first player's score (0, 0.5 or 1) in each game, by index.
     fn play<E: Evaluator>(
         &self,
         evaluators: &(impl Fn() -> E + Sync),
-        progress: &mut dyn FnMut(Tally),
+        progress: &mut dyn FnMut(Tally, DuelGame),
     ) -> Result<Vec<f32>, DuelError> {
         let mut scores = vec![0.0; self.games as usize];
         let mut tally = Tally::default();
@@ -217,10 +247,10 @@ impl<G: Game> Duel<'_, G> {
             }
             drop(news);
             for event in heard {
-                let (index, score) = event.inspect_err(|_| self.next.store(self.games, Ordering::Relaxed))?;
-                scores[index as usize] = score;
-                tally.add(score);
-                progress(tally);
+                let game = event.inspect_err(|_| self.next.store(self.games, Ordering::Relaxed))?;
+                scores[game.index as usize] = game.score();
+                tally.add(game.score());
+                progress(tally, game);
             }
             Ok::<(), DuelError>(())
         })?;
@@ -249,10 +279,20 @@ impl<G: Game> Duel<'_, G> {
                 return Ok(());
             }
             pool.tick(|entry, outcome| {
-                let index: u32 = entry.tag;
-                let score = (outcome.value_for(first_players_seat(index)) + 1.0) / 2.0;
-                let _ = news.send(Ok((index, score)));
+                let _ = news.send(Ok(self.finished(entry, outcome)));
             })?;
+        }
+    }
+
+    fn finished(&self, mut entry: Entry<G, u32>, outcome: Outcome) -> DuelGame {
+        let index = entry.tag;
+        DuelGame {
+            index,
+            first_seat: first_players_seat(index),
+            opening: self.openings[index as usize / 2].plies.clone(),
+            outcome,
+            searches: entry.flight.take_traces(),
+            actions: entry.flight.plies().iter().map(|ply| ply.action).collect(),
         }
     }
 
@@ -279,11 +319,16 @@ impl<G: Game> Duel<'_, G> {
         let temper = Temper::Compete {
             sampled_plies: opening.sampled_plies,
         };
+        // Duels are not recorded.
+        let flight = Flight::new(state, rng, minds, [ModelIndex(0); 2], temper);
         Ok(Entry {
             tag: index,
             models,
-            // Duels are not recorded.
-            flight: Flight::new(state, rng, minds, [ModelIndex(0); 2], temper),
+            flight: if self.options.traced {
+                flight.traced(first_players_seat(index))
+            } else {
+                flight
+            },
         })
     }
 }

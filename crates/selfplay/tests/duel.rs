@@ -178,7 +178,7 @@ fn a_duel_of_no_games_is_refused() {
 fn the_first_players_searches_are_kept_whole_when_they_are_asked_for() {
     let game = AnyGame::parse("connect-four").unwrap();
     let searching = Player::Network {
-        network: network("connect-four", 1),
+        network: network(&game, 1),
         play: NetworkPlay::Visits(24),
     };
     let options = DuelOptions {

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tengen_games::{Action, Fingerprint, Game, IllegalAction, State, random_opening, rules_fingerprint};
 use tengen_records::{LeaseId, ModelId, ModelIndex, Player, Record, RecordId};
 
+use crate::cache::EvaluationCache;
 use crate::evaluator::{EvaluateError, Evaluator};
 use crate::flight::{Flight, FlightError, Mind, PersonError, Temper};
 use crate::ledger::{Finished, seat_models};
@@ -47,8 +48,10 @@ pub fn unix_ms() -> i64 {
 /// What a driver has done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Positions evaluated.
+    /// Positions evaluated by the network.
     pub evaluations: u64,
+    /// Positions whose answer was in the cache.
+    pub cache_hits: u64,
     /// Batches they came in.
     pub batches: u64,
     /// Plies played, openings not included.
@@ -165,6 +168,15 @@ impl<G: Game, E: Evaluator> Driver<G, E> {
             options,
             pool,
         }
+    }
+
+    /// Looks answers up in this cache, which other drivers may share, and keeps them there.
+    #[must_use]
+    pub fn sharing(mut self, cache: Option<Arc<EvaluationCache>>) -> Driver<G, E> {
+        if let Some(cache) = cache {
+            self.pool.share(cache);
+        }
+        self
     }
 
     /// The evaluator.

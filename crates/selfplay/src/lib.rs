@@ -9,6 +9,7 @@
 
 pub mod audit;
 mod baseline;
+mod cache;
 pub mod driver;
 pub mod duel;
 pub mod evaluator;
@@ -23,6 +24,7 @@ pub mod seed;
 mod trace;
 pub mod wire;
 
+pub use cache::EvaluationCache;
 pub use driver::{Counters, Driver, DriverError, DriverOptions, PlayError, StartError, Unfinished};
 pub use evaluator::{EvaluateError, Evaluator, SessionEvaluator};
 pub use model::ModelBytes;

@@ -6,6 +6,7 @@ use tengen_games::{Game, Outcome, State};
 use tengen_inference::Outputs;
 use tengen_search::Evaluation;
 
+use crate::cache::{EvaluationCache, Key};
 use crate::driver::{Counters, DriverError, DriverOptions};
 use crate::evaluator::{EvaluateError, Evaluator};
 use crate::flight::{Flight, Step};
@@ -29,8 +30,20 @@ pub(crate) struct Pool<G: Game, E, T> {
     options: DriverOptions,
     entries: Vec<Entry<G, T>>,
     counters: Counters,
+    cache: Option<Arc<EvaluationCache>>,
+    waiting: Vec<Waiting>,
     planes: Vec<u8>,
     outputs: Outputs,
+    /// Policy logits, then those of win, draw, loss, as the cache knows them.
+    known: Vec<f32>,
+}
+
+/// A leaf whose planes are in the batch.
+struct Waiting {
+    entry: usize,
+    leaf: usize,
+    /// What its answer will be kept under, where there is a cache.
+    key: Option<Key>,
 }
 
 /// The leaves of one tick that one model evaluates: (entry, leaf) in order.
@@ -48,9 +61,17 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
             options,
             entries: Vec::new(),
             counters: Counters::default(),
+            cache: None,
+            waiting: Vec::new(),
             planes: Vec::new(),
             outputs: Outputs::default(),
+            known: vec![0.0; game.spec().actions.len() + 3],
         }
+    }
+
+    /// Looks answers up in this cache, and keeps them there.
+    pub(crate) fn share(&mut self, cache: Arc<EvaluationCache>) {
+        self.cache = Some(cache);
     }
 
     pub(crate) fn evaluator(&self) -> &E {
@@ -97,9 +118,13 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
             }
         }
         for batch in self.batches() {
-            for leaves in batch.leaves.chunks(self.options.batch_max) {
-                self.evaluate(&batch.model, leaves)?;
+            for &(entry, leaf) in &batch.leaves {
+                self.ask(&batch.model, entry, leaf)?;
+                if self.waiting.len() == self.options.batch_max {
+                    self.evaluate(&batch.model)?;
+                }
             }
+            self.evaluate(&batch.model)?;
         }
         for entry in &mut self.entries {
             entry.flight.leaves_applied();
@@ -124,21 +149,46 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
         batches
     }
 
-    /// Evaluates `leaves`, at most `batch_max` of them, and backs the answers up.
-    fn evaluate(&mut self, model: &Arc<ModelBytes>, leaves: &[(usize, usize)]) -> Result<(), DriverError> {
-        let n = leaves.len();
-        self.planes.resize(n * self.planes_len, 0);
-        for (&(entry, leaf), planes) in leaves.iter().zip(self.planes.chunks_exact_mut(self.planes_len)) {
-            self.entries[entry].flight.leaves()[leaf].state.planes(planes);
+    /// Answers a leaf from the cache, or adds it to the batch.
+    fn ask(&mut self, model: &Arc<ModelBytes>, entry: usize, leaf: usize) -> Result<(), DriverError> {
+        let at = self.waiting.len() * self.planes_len;
+        self.planes.resize(at + self.planes_len, 0);
+        self.entries[entry].flight.leaves()[leaf].state.planes(&mut self.planes[at..]);
+        let key = self.cache.as_ref().map(|_| Key::of(model.id(), &self.planes[at..]));
+        if let (Some(cache), Some(key)) = (&self.cache, key)
+            && cache.get(key, &mut self.known)
+        {
+            self.counters.cache_hits += 1;
+            let (policy_logits, wdl) = self.known.split_at(self.actions);
+            let wdl_logits = [wdl[0], wdl[1], wdl[2]];
+            let answer = Evaluation {
+                policy_logits,
+                wdl_logits,
+            };
+            return Ok(self.entries[entry].flight.apply(leaf, &answer)?);
         }
-        self.evaluator.evaluate(model, &self.planes, n, &mut self.outputs)?;
+        self.waiting.push(Waiting { entry, leaf, key });
+        Ok(())
+    }
+
+    /// Evaluates the batch, backs the answers up, and empties it.
+    fn evaluate(&mut self, model: &Arc<ModelBytes>) -> Result<(), DriverError> {
+        let n = self.waiting.len();
+        if n == 0 {
+            return Ok(());
+        }
+        let planes = &self.planes[..n * self.planes_len];
+        self.evaluator.evaluate(model, planes, n, &mut self.outputs)?;
         check(model, &self.outputs, n, self.actions)?;
         let answers = self
             .outputs
             .policy
             .chunks_exact(self.actions)
             .zip(self.outputs.wdl.chunks_exact(3));
-        for (&(entry, leaf), (policy_logits, wdl)) in leaves.iter().zip(answers) {
+        for (Waiting { entry, leaf, key }, (policy_logits, wdl)) in self.waiting.drain(..).zip(answers) {
+            if let (Some(cache), Some(key)) = (&self.cache, key) {
+                cache.insert(key, policy_logits, wdl);
+            }
             let wdl_logits = [wdl[0], wdl[1], wdl[2]];
             self.entries[entry].flight.apply(
                 leaf,

@@ -103,6 +103,7 @@ pub struct Tree<G: Game> {
     leaves_given: u64,
     simulations: u32,
     pub(crate) visits_reused: u32,
+    visits_terminal: u32,
 }
 
 impl<G: Game> Tree<G> {
@@ -122,7 +123,13 @@ impl<G: Game> Tree<G> {
             leaves_given: 0,
             simulations: 0,
             visits_reused: 0,
+            visits_terminal: 0,
         }
+    }
+
+    /// Simulations of this search that ended in a finished game, which needs no evaluation.
+    pub fn visits_terminal(&self) -> u32 {
+        self.visits_terminal
     }
 
     /// The present position.
@@ -142,6 +149,7 @@ impl<G: Game> Tree<G> {
         self.give_up_outstanding();
         self.simulations = simulations.min(SIMULATIONS_MAX);
         self.visits_reused = self.arena.node(NodeId::ROOT).visits;
+        self.visits_terminal = 0;
         self.noise.clear();
         if noise == RootNoise::Dirichlet {
             let mut playable = Vec::new();
@@ -182,6 +190,7 @@ impl<G: Game> Tree<G> {
                     let leaf = walk.path.last().copied().unwrap_or(NodeId::ROOT);
                     let value = self.arena.node(leaf).own();
                     self.back_up(&walk.path, value);
+                    self.visits_terminal += 1;
                     self.spare_walks.push(walk);
                 }
                 End::Collision => {

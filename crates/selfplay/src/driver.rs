@@ -8,7 +8,7 @@ use tengen_records::{LeaseId, ModelId, ModelIndex, Player, Record, RecordId};
 
 use crate::cache::EvaluationCache;
 use crate::evaluator::{EvaluateError, Evaluator};
-use crate::flight::{Flight, FlightError, Mind, PersonError, Temper};
+use crate::flight::{Effort, Flight, FlightError, Mind, PersonError, Temper};
 use crate::ledger::{Finished, seat_models};
 use crate::order::{GameOrder, Lease, Order, Plan};
 use crate::pool::{Entry, Pool};
@@ -54,10 +54,24 @@ pub struct Counters {
     pub cache_hits: u64,
     /// Batches they came in.
     pub batches: u64,
+    /// Simulations of finished searches. Those that are no evaluation and no cache hit ended in a finished game.
+    pub simulations: u64,
+    /// Simulations that ended in a finished game.
+    pub terminal_visits: u64,
+    /// Root visits that searches took over from the ply before.
+    pub reused_visits: u64,
     /// Plies played, openings not included.
     pub plies: u64,
     /// Games finished.
     pub games: u64,
+}
+
+impl Counters {
+    pub(crate) fn searched(&mut self, effort: Effort) {
+        self.simulations += effort.simulations;
+        self.terminal_visits += effort.terminal;
+        self.reused_visits += effort.reused;
+    }
 }
 
 /// Play cannot go on.

@@ -115,6 +115,17 @@ pub enum FlightError {
     },
 }
 
+/// What searches took, beside evaluations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Effort {
+    /// Simulations made.
+    pub(crate) simulations: u64,
+    /// Those of them that ended in a finished game.
+    pub(crate) terminal: u64,
+    /// Root visits that came with the tree and were not made again.
+    pub(crate) reused: u64,
+}
+
 /// Where a flight stands after a step.
 pub(crate) enum Step {
     /// [`Flight::leaves`] wait for evaluations; or there are none, and others should have their turn before a player that
@@ -140,6 +151,7 @@ pub(crate) struct Flight<G: Game> {
     leaves: Vec<Leaf<G>>,
     scratch: Vec<Action>,
     tracer: Option<Tracer>,
+    effort: Effort,
 }
 
 impl<G: Game> Flight<G> {
@@ -165,6 +177,7 @@ impl<G: Game> Flight<G> {
             leaves: Vec::new(),
             scratch: Vec::new(),
             tracer: None,
+            effort: Effort::default(),
         }
     }
 
@@ -256,6 +269,11 @@ impl<G: Game> Flight<G> {
         &self.state
     }
 
+    /// What its finished searches took since this was asked last.
+    pub(crate) fn take_effort(&mut self) -> Effort {
+        std::mem::take(&mut self.effort)
+    }
+
     /// The plies played so far, opening not included.
     pub(crate) fn plies(&self) -> &[PlyRecord] {
         &self.plies
@@ -297,6 +315,9 @@ impl<G: Game> Flight<G> {
             turn: self.state.turn(),
         })?;
         let stats = tree.root_stats();
+        self.effort.simulations += u64::from(stats.visits_total - stats.visits_reused);
+        self.effort.terminal += u64::from(tree.visits_terminal());
+        self.effort.reused += u64::from(stats.visits_reused);
         let search = ledger::search_block(&stats, self.temper.weight(), temperature);
         if let Some(tracer) = &mut self.tracer {
             tracer.keep(self.plies.len(), self.state.seat(), action, temperature, tree, stats);

@@ -109,6 +109,7 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
             let plies = entry.flight.plies().len();
             let step = entry.flight.step(self.options.leaves_per_game)?;
             self.counters.plies += (entry.flight.plies().len() - plies) as u64;
+            self.counters.searched(entry.flight.take_effort());
             match step {
                 Step::Waiting => at += 1,
                 Step::Over(outcome) => {

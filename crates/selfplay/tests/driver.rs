@@ -16,7 +16,7 @@ use tengen_search::Wdl;
 use tengen_selfplay::evaluator::{HashEvaluator, UniformEvaluator};
 use tengen_selfplay::offline::{OfflineOptions, selfplay_offline};
 use tengen_selfplay::{
-    Driver, DriverOptions, EvaluateError, Evaluator, GameOrder, MatchGame, ModelBytes, Plan, StartError,
+    Driver, DriverOptions, EvaluateError, EvaluationCache, Evaluator, GameOrder, MatchGame, ModelBytes, Plan, StartError,
 };
 
 fn tic_tac_toe() -> AnyGame {
@@ -486,5 +486,49 @@ fn a_real_network_plays_offline_and_its_games_pass_the_check() {
         let records = selfplay_offline(&game, network(&game, 1), &options).unwrap();
         assert_eq!(records.len(), 6);
         game.visit(Visitor(&records));
+    }
+}
+
+#[test]
+fn a_cache_saves_evaluations_and_changes_nothing_else() {
+    struct Visitor;
+    impl GameVisitor for Visitor {
+        type Output = ();
+
+        fn visit<G: Game>(self, game: G) {
+            let lease = lease(SELF_PLAY(40), settings(24), 5);
+            let actions = game.spec().actions.len();
+            let play = |cache: Option<Arc<EvaluationCache>>| {
+                let mut driver =
+                    Driver::new(game.clone(), HashEvaluator { actions }, DriverOptions::default()).sharing(cache);
+                let mut records = Vec::new();
+                driver.play(&lease, |record| records.push(record)).unwrap();
+                records.sort_by_key(|record| record.id);
+                let untimed = |record: Record| Record {
+                    created_unix_ms: 0,
+                    duration_ms: 0,
+                    ..record
+                };
+                (records.into_iter().map(untimed).collect::<Vec<_>>(), driver.counters())
+            };
+            let (alone, before) = play(None);
+            let cache = EvaluationCache::new(1 << 22, actions).map(Arc::new);
+            let (cached, after) = play(cache.clone());
+            assert_eq!(cached, alone);
+            assert!(after.cache_hits > 0 && before.cache_hits == 0, "{after:?}");
+            for counters in [before, after] {
+                let visits = counters.evaluations + counters.cache_hits + counters.terminal_visits;
+                assert_eq!(visits, counters.simulations, "{counters:?}");
+            }
+            assert_eq!(before.evaluations, after.evaluations + after.cache_hits);
+            assert!(after.terminal_visits > 0 && after.reused_visits > 0, "{after:?}");
+            // Nothing is left to ask when the same games are played again.
+            let (again, last) = play(cache);
+            assert_eq!(again, alone);
+            assert!(last.evaluations < after.evaluations / 10, "{last:?}");
+        }
+    }
+    for name in ["tic-tac-toe", "connect-four"] {
+        with(name, Visitor);
     }
 }

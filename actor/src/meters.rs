@@ -8,6 +8,9 @@ use tokio_util::sync::CancellationToken;
 #[rustfmt::skip] // one row a metric
 pub const METRICS: &[Metric] = &[
     Metric::new("tengen_actor_evaluations_total", Kind::Counter, &[], "Network evaluations since the actor began."),
+    Metric::new("tengen_actor_cache_hits_total", Kind::Counter, &[], "Positions answered from the actor's cache since it began, not evaluated."),
+    Metric::new("tengen_actor_terminal_visits_total", Kind::Counter, &[], "Simulations that ended in a finished game since the actor began, not evaluated."),
+    Metric::new("tengen_actor_reused_visits_total", Kind::Counter, &[], "Root visits that searches took over from the ply before since the actor began, not made again."),
     Metric::new("tengen_actor_games_total", Kind::Counter, &[], "Games finished since the actor began."),
     Metric::new("tengen_actor_verdicts_total", Kind::Counter, &["verdict"], "Verdicts on its games since the actor began; verdict is stored, duplicate, conflict or rejected."),
     Metric::new("tengen_actor_plies_in_flight", Kind::Gauge, &[], "Plies played in games that are not finished."),
@@ -28,6 +31,9 @@ pub async fn serve_metrics(args: &MetricsArgs, stop: CancellationToken) -> Resul
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Readings {
     pub(crate) evaluations: u64,
+    pub(crate) cache_hits: u64,
+    pub(crate) terminal_visits: u64,
+    pub(crate) reused_visits: u64,
     pub(crate) games: u64,
     pub(crate) stored: u64,
     pub(crate) duplicate: u64,
@@ -43,7 +49,7 @@ pub(crate) struct Readings {
 
 /// Handles of the metrics; they do nothing where none are served.
 pub(crate) struct Meters {
-    evaluations: Counter,
+    visits: [Counter; 4],
     games: Counter,
     verdicts: [Counter; 4],
     gauges: [Gauge; 6],
@@ -54,7 +60,12 @@ impl Meters {
     pub(crate) fn new() -> Meters {
         let verdict = |verdict: &'static str| counter!("tengen_actor_verdicts_total", "verdict" => verdict);
         Meters {
-            evaluations: counter!("tengen_actor_evaluations_total"),
+            visits: [
+                counter!("tengen_actor_evaluations_total"),
+                counter!("tengen_actor_cache_hits_total"),
+                counter!("tengen_actor_terminal_visits_total"),
+                counter!("tengen_actor_reused_visits_total"),
+            ],
             games: counter!("tengen_actor_games_total"),
             verdicts: ["stored", "duplicate", "conflict", "rejected"].map(verdict),
             gauges: [
@@ -70,7 +81,11 @@ impl Meters {
 
     /// Shows the numbers.
     pub(crate) fn show(&self, now: &Readings) {
-        self.evaluations.absolute(now.evaluations);
+        let visits = [now.evaluations, now.cache_hits, now.terminal_visits, now.reused_visits];
+        self.visits
+            .iter()
+            .zip(visits)
+            .for_each(|(counter, count)| counter.absolute(count));
         self.games.absolute(now.games);
         let verdicts = [now.stored, now.duplicate, now.conflict, now.rejected];
         self.verdicts

@@ -1,12 +1,15 @@
 //! What an actor is told on its command line.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use tengen_games::AnyGame;
 use tengen_inference::{Device, SessionOptions};
-use tengen_selfplay::DriverOptions;
+use tengen_selfplay::{DriverOptions, EvaluationCache};
 use tengen_service::credentials::ConnectArgs;
+use tengen_service::run_config::CACHE_MIB;
 
 /// Smallest spool: its reserve holds the largest game there is.
 const SPOOL_BYTES_MIN: u64 = 64 << 20;
@@ -33,6 +36,9 @@ pub struct Options {
     /// Most positions in one evaluation
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub batch_max: u32,
+    /// Memory for answers of networks that are asked for again, MiB over all threads; 0 keeps none
+    #[arg(long, value_name = "MIB", default_value_t = CACHE_MIB, value_parser = clap::value_parser!(u32).range(..=1_048_576))]
+    pub cache_mib: u32,
     /// Threads that play [default: the machine's cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_024))]
     pub threads: Option<u32>,
@@ -79,6 +85,12 @@ impl Options {
             intra_threads: 1,
             batch_max: self.batch_max as usize,
         }
+    }
+
+    /// Answers of networks that all threads share; `None` where no memory is given to them.
+    pub(crate) fn cache(&self, game: &AnyGame) -> Option<Arc<EvaluationCache>> {
+        let bytes = (self.cache_mib as usize) << 20;
+        EvaluationCache::new(bytes, game.spec().actions.len()).map(Arc::new)
     }
 
     /// How long games in flight may go on once the actor is asked to stop.

@@ -11,7 +11,7 @@ use crossbeam_channel::Sender;
 use tengen_games::{AnyGame, Game, GameVisitor};
 use tengen_inference::SessionOptions;
 use tengen_records::{Record, RecordId, encode};
-use tengen_selfplay::{Driver, DriverError, DriverOptions, Evaluator, SessionEvaluator};
+use tengen_selfplay::{Driver, DriverError, DriverOptions, EvaluationCache, Evaluator, SessionEvaluator};
 
 /// What a playing thread hands to the spool.
 #[derive(Debug)]
@@ -53,6 +53,9 @@ pub(crate) enum WorkerError {
 #[derive(Default)]
 pub(crate) struct Gauges {
     pub(crate) evaluations: AtomicU64,
+    pub(crate) cache_hits: AtomicU64,
+    pub(crate) terminal_visits: AtomicU64,
+    pub(crate) reused_visits: AtomicU64,
     pub(crate) games: AtomicU64,
     pub(crate) plies_in_flight: AtomicU64,
 }
@@ -63,6 +66,7 @@ pub(crate) struct Worker {
     pub(crate) game: AnyGame,
     pub(crate) driver: DriverOptions,
     pub(crate) sessions: SessionOptions,
+    pub(crate) cache: Option<Arc<EvaluationCache>>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) events: Sender<WorkerEvent>,
     pub(crate) gauges: Arc<Gauges>,
@@ -145,8 +149,15 @@ impl Worker {
 
     fn show<G: Game, E: Evaluator>(&self, driver: &Driver<G, E>) {
         let counters = driver.counters();
-        self.gauges.evaluations.store(counters.evaluations, Ordering::Relaxed);
-        self.gauges.games.store(counters.games, Ordering::Relaxed);
+        for (gauge, count) in [
+            (&self.gauges.evaluations, counters.evaluations),
+            (&self.gauges.cache_hits, counters.cache_hits),
+            (&self.gauges.terminal_visits, counters.terminal_visits),
+            (&self.gauges.reused_visits, counters.reused_visits),
+            (&self.gauges.games, counters.games),
+        ] {
+            gauge.store(count, Ordering::Relaxed);
+        }
         self.gauges
             .plies_in_flight
             .store(driver.plies_in_flight(), Ordering::Relaxed);
@@ -162,6 +173,7 @@ impl GameVisitor for Playing {
     fn visit<G: Game>(self, game: G) -> Self::Output {
         let Playing(worker) = self;
         let evaluator = SessionEvaluator::new(worker.sessions.clone());
-        worker.play(Driver::new(game, evaluator, worker.driver))
+        let driver = Driver::new(game, evaluator, worker.driver).sharing(worker.cache.clone());
+        worker.play(driver)
     }
 }

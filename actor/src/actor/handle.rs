@@ -320,6 +320,9 @@ impl Actor {
             evaluations_per_second: self.rates.evaluations_per_second(),
             games,
             plies_in_flight: u32::try_from(plies).unwrap_or(u32::MAX),
+            cache_hits: self.sum(|gauges| &gauges.cache_hits),
+            terminal_visits: self.sum(|gauges| &gauges.terminal_visits),
+            reused_visits: self.sum(|gauges| &gauges.reused_visits),
             queue: u32::try_from(self.level.games).unwrap_or(u32::MAX),
             lease_ids: wire(&self.leases.ids()),
             returned_lease_ids: wire(&returned),
@@ -414,6 +417,9 @@ impl Actor {
     fn show(&self) {
         self.meters.show(&Readings {
             evaluations: self.sum(|gauges| &gauges.evaluations),
+            cache_hits: self.sum(|gauges| &gauges.cache_hits),
+            terminal_visits: self.sum(|gauges| &gauges.terminal_visits),
+            reused_visits: self.sum(|gauges| &gauges.reused_visits),
             games: self.sum(|gauges| &gauges.games),
             stored: self.tally.stored,
             duplicate: self.tally.duplicate,

@@ -202,12 +202,14 @@ impl Actor {
         };
         let spool = Spool::start(store, spooled, sender).context("failed to start the spool's thread")?;
         let gauges: Vec<Arc<Gauges>> = (0..threads).map(|_| Arc::default()).collect();
+        let cache = options.cache(&run.game);
         for (index, gauges) in gauges.iter().enumerate() {
             let worker = Worker {
                 index,
                 game: run.game.clone(),
                 driver: options.driver(index, threads),
                 sessions: options.sessions(),
+                cache: cache.clone(),
                 queue: Arc::clone(&queue),
                 events: finished.clone(),
                 gauges: Arc::clone(gauges),

@@ -43,6 +43,7 @@ pub(crate) fn options(server: &Server, data: &Path) -> Options {
         share_data: false,
         games: 8,
         batch_max: 8,
+        cache_mib: 4,
         threads: Some(2),
         device: Device::Cpu,
         onnxruntime: None,

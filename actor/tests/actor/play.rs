@@ -256,6 +256,7 @@ async fn an_actor_may_start_before_its_coordinator_and_stop_without_one() {
         share_data: false,
         games: 4,
         batch_max: 4,
+        cache_mib: 4,
         threads: Some(1),
         device: Device::Cpu,
         onnxruntime: None,

@@ -14,7 +14,7 @@ use tengen_network::{Metadata, Shape, random_weights, write_onnx};
 use tengen_records::{LeaseId, RunId, encode};
 use tengen_search::Settings;
 use tengen_selfplay::offline::OFFLINE_RUN;
-use tengen_selfplay::{Driver, DriverOptions, GameOrder, Lease, ModelBytes, Order, Plan, SessionEvaluator};
+use tengen_selfplay::{Driver, DriverOptions, EvaluationCache, GameOrder, Lease, ModelBytes, Order, Plan, SessionEvaluator};
 use tengen_service::run_config::RunConfig;
 use tengen_service::usage;
 use tokio::process::Command;
@@ -87,6 +87,8 @@ pub(super) fn self_play(
         intra_threads: 1,
         batch_max: config.actor.batch_max as usize,
     };
+    let cache_bytes = (config.actor.cache_mib as usize) << 20;
+    let cache = EvaluationCache::new(cache_bytes, game.spec().actions.len()).map(Arc::new);
     let parts = std::thread::scope(|scope| {
         let started: Vec<_> = (0..threads)
             .map(|thread| {
@@ -94,6 +96,7 @@ pub(super) fn self_play(
                     lease: &lease,
                     shared: &shared,
                     sessions: sessions.clone(),
+                    cache: cache.clone(),
                     options: DriverOptions {
                         games: share(thread) as usize,
                         batch_max: config.actor.batch_max as usize,
@@ -177,6 +180,7 @@ struct Player<'a> {
     lease: &'a Arc<Lease>,
     shared: &'a Shared,
     sessions: SessionOptions,
+    cache: Option<Arc<EvaluationCache>>,
     options: DriverOptions,
     first: u32,
     stride: u32,
@@ -198,7 +202,7 @@ impl GameVisitor for Player<'_> {
     type Output = anyhow::Result<Part>;
 
     fn visit<G: Game>(self, game: G) -> anyhow::Result<Part> {
-        let mut driver = Driver::new(game, SessionEvaluator::new(self.sessions), self.options);
+        let mut driver = Driver::new(game, SessionEvaluator::new(self.sessions), self.options).sharing(self.cache);
         let mut indexes = (self.first..).step_by(self.stride as usize);
         let mut records = Vec::new();
         let mut part = Part {

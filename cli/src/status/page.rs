@@ -145,6 +145,11 @@ fn actor(actor: &ActorStatus) -> String {
         actor.games,
         actor.strikes
     );
+    let asked = actor.evaluations + actor.cache_hits;
+    if actor.cache_hits > 0 {
+        let share = 100.0 * actor.cache_hits as f64 / asked as f64;
+        let _ = write!(text, ", {share:.0} % of the answers from its cache");
+    }
     if let Some(usage) = &actor.usage {
         let _ = write!(text, ", {}", self::usage(usage));
     }

@@ -50,7 +50,7 @@ impl ActorLive {
     /// Whether it has computed or played anything since it told last. An actor whose threads hang while its reports go on has
     /// not: its leases are for others.
     pub(super) fn has_advanced(&self, told: &v1::ReportActorRequest) -> bool {
-        let work = |told: &v1::ReportActorRequest| (told.evaluations, told.games, told.plies_in_flight);
+        let work = |told: &v1::ReportActorRequest| (told.evaluations, told.cache_hits, told.games, told.plies_in_flight);
         work(&self.told) != work(told)
     }
 }
@@ -288,6 +288,10 @@ impl State {
             alive: silent_ms < SILENT_MS && !told.gives_up,
             gave_up: told.gives_up,
             leases: 0,
+            evaluations: told.evaluations,
+            cache_hits: told.cache_hits,
+            terminal_visits: told.terminal_visits,
+            reused_visits: told.reused_visits,
         }
     }
 }

@@ -172,6 +172,9 @@ impl Default for LearnerSection {
     }
 }
 
+/// Memory for answers of networks unless somebody says otherwise, MiB.
+pub const CACHE_MIB: u32 = 64;
+
 /// `[actor]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -180,6 +183,8 @@ pub struct ActorSection {
     pub games: u32,
     /// Most positions in one evaluation.
     pub batch_max: u32,
+    /// Memory of one actor for answers of networks that are asked for again, MiB; 0 keeps none.
+    pub cache_mib: u32,
     /// `auto`, `cpu` or `cuda:N`.
     pub device: String,
 }
@@ -189,6 +194,7 @@ impl Default for ActorSection {
         ActorSection {
             games: 64,
             batch_max: 64,
+            cache_mib: CACHE_MIB,
             device: "auto".to_owned(),
         }
     }
@@ -342,6 +348,10 @@ impl RunConfig {
         need(
             (1..=4_096).contains(&self.actor.batch_max),
             format!("actor.batch_max = {}: must be 1 to 4096", self.actor.batch_max),
+        );
+        check(
+            self.actor.cache_mib <= 1_048_576,
+            format!("actor.cache_mib = {}: must be at most 1048576", self.actor.cache_mib),
         );
         faults.extend(self.gate.faults());
         faults.extend(self.ratings.faults());

@@ -349,7 +349,7 @@ impl RunConfig {
             (1..=4_096).contains(&self.actor.batch_max),
             format!("actor.batch_max = {}: must be 1 to 4096", self.actor.batch_max),
         );
-        check(
+        need(
             self.actor.cache_mib <= 1_048_576,
             format!("actor.cache_mib = {}: must be at most 1048576", self.actor.cache_mib),
         );

@@ -74,10 +74,12 @@ python: setup ## lint the protos and run the Python example against a real coord
 	$(CARGO) build --locked -p tengen-coordinator
 	@scripts/check-python
 
-bench: test-needs setup ## measure rules, data path and the window at full size (dev profile; docs/benchmarks.md has figures)
+bench: test-needs setup ## measure rules, data path, the window at full size and self-play (dev profile; docs/benchmarks.md has figures)
 	$(CARGO) bench --locked --profile dev -p tengen-games --bench rules
 	$(CARGO) run --locked -p tengen-coordinator --example ingest
 	$(CARGO) bench --locked --profile dev -p tengen-replay --bench window
+	$(CARGO) build --locked --workspace --bins
+	$(CARGO) run --locked -p tengen-system-tests --example selfplay_speed
 
 # Public rules libraries from PyPI go into an environment of their own, target/cross-check.
 cross-check: ## compare the rules with public implementations: SUBJECT=five_in_a_row for one, CROSS_CHECK_GAMES=100 for less

@@ -1,0 +1,261 @@
+//! How much of the hardware's speed self-play reaches, in the whole product: a cluster of real processes plays, and beside
+//! it, in turns, the same network runs in ONNX Runtime alone with as many threads and batches as large. `make bench` runs
+//! it; a name takes only the scenarios whose names contain it.
+//!
+//! The learner stands by and does not train, and nothing is audited: what is measured is the actor with its records and
+//! its spool, and the coordinator that checks and stores them, on the same cores.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tengen_games::AnyGame;
+use tengen_inference::{Outputs, Session, SessionOptions};
+use tengen_network::{Config, Metadata, Shape, random_weights, write_onnx};
+use tengen_proto::v1::RunStatus;
+use tengen_system_tests::cluster::{Up, repository};
+
+/// How long ONNX Runtime alone is measured, before and after the product.
+const RAW: Duration = Duration::from_secs(8);
+/// How long the product is measured.
+const PLAYED: Duration = Duration::from_secs(30);
+/// Evaluations before the clock starts: every thread has its session, and every game has begun.
+const WARM_UP: u64 = 4_000;
+/// Time between two looks at the status; reports change it once a second.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What is played.
+#[derive(Clone, Copy)]
+struct Scenario {
+    name: &'static str,
+    game: &'static str,
+    blocks: usize,
+    channels: usize,
+    games: u32,
+    batch_max: usize,
+    /// Evaluations a second that must be reached, as a share of those of ONNX Runtime alone.
+    target: f64,
+}
+
+const SCENARIOS: [Scenario; 3] = [
+    Scenario {
+        name: "selfplay_caro5_4x64_fp32",
+        game: "caro5",
+        blocks: 4,
+        channels: 64,
+        games: 32,
+        batch_max: 16,
+        target: 0.95,
+    },
+    Scenario {
+        name: "selfplay_caro5_10x128_fp32",
+        game: "caro5",
+        blocks: 10,
+        channels: 128,
+        games: 32,
+        batch_max: 16,
+        target: 0.97,
+    },
+    Scenario {
+        name: "selfplay_connect_four_4x32_fp32",
+        game: "connect-four",
+        blocks: 4,
+        channels: 32,
+        games: 64,
+        batch_max: 32,
+        target: 0.95,
+    },
+];
+
+/// Root visits of every search.
+const SIMULATIONS: u32 = 100;
+
+/// What a cluster did while it was watched.
+struct Played {
+    evaluations_per_second: f64,
+    positions_per_second: f64,
+    cache_share: f64,
+}
+
+/// Whether work is saved: answers kept, trees kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Saving {
+    Off,
+    On,
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() -> anyhow::Result<()> {
+    let only = std::env::args().nth(1).unwrap_or_default();
+    tengen_inference::forbid_telemetry();
+    tengen_inference::init(None)?;
+    let threads = std::thread::available_parallelism()?.get();
+    let mut rows = Vec::new();
+    for scenario in SCENARIOS.iter().filter(|scenario| scenario.name.contains(&only)) {
+        let before = raw(scenario, threads)?;
+        let played = play(scenario, threads, Saving::Off).await?;
+        let after = raw(scenario, threads)?;
+        let ceiling = (before + after) / 2.0;
+        let rate = played.evaluations_per_second;
+        println!(
+            "{}: {rate:.0} evaluations/s, ONNX Runtime alone {before:.0} before and {after:.0} after, {:.2} positions/s",
+            scenario.name, played.positions_per_second
+        );
+        rows.push(row(scenario.name, rate, "evaluations/s", rate / ceiling, scenario.target));
+    }
+    if "selfplay_cache_and_tree_reuse".contains(&only) {
+        let connect_four = &SCENARIOS[2];
+        let off = play(connect_four, threads, Saving::Off).await?;
+        let on = play(connect_four, threads, Saving::On).await?;
+        let again = play(connect_four, threads, Saving::Off).await?;
+        let without = (off.positions_per_second + again.positions_per_second) / 2.0;
+        println!(
+            "cache and tree reuse: {:.1} positions/s with, {:.1} and {:.1} without; {:.0} % of the answers from the cache",
+            on.positions_per_second,
+            off.positions_per_second,
+            again.positions_per_second,
+            100.0 * on.cache_share
+        );
+        let ratio = on.positions_per_second / without;
+        let value = on.positions_per_second;
+        rows.push(row("selfplay_cache_and_tree_reuse", value, "positions/s", ratio, 1.25));
+    }
+    write("selfplay", &rows)
+}
+
+fn row(name: &str, value: f64, unit: &str, ratio: f64, target: f64) -> Value {
+    println!("{name}: ratio {ratio:.3}, target {target}");
+    json!({ "name": name, "value": value, "unit": unit, "ratio": ratio, "target": target })
+}
+
+/// Writes the rows to `target/bench`, beside those of the other benches.
+fn write(name: &str, rows: &[Value]) -> anyhow::Result<()> {
+    let folder = repository().join("target").join("bench");
+    fs::create_dir_all(&folder)?;
+    let text = serde_json::to_string_pretty(rows)? + "\n";
+    Ok(fs::write(folder.join(format!("{name}.json")), text)?)
+}
+
+/// Evaluations a second of ONNX Runtime alone on so many threads, each with its session.
+fn raw(scenario: &Scenario, threads: usize) -> anyhow::Result<f64> {
+    let game = AnyGame::parse(scenario.game)?;
+    let config = Config {
+        blocks: scenario.blocks,
+        channels: scenario.channels,
+        ..Config::default()
+    };
+    let shape = Shape::new(game.spec(), &config)?;
+    let model = write_onnx(&shape, &random_weights(&shape, 1), &Metadata::of_shape(&shape))?;
+    let options = SessionOptions {
+        batch_max: scenario.batch_max,
+        ..SessionOptions::default()
+    };
+    let run = || -> anyhow::Result<f64> {
+        let mut session = Session::load(&model, &options)?;
+        let planes: Vec<u8> = (0..scenario.batch_max * session.planes_len())
+            .map(|index| u8::from(index % 3 == 0))
+            .collect();
+        let mut outputs = Outputs::default();
+        let mut run_for = |time: Duration| -> anyhow::Result<f64> {
+            let (begun, mut batches) = (Instant::now(), 0u32);
+            while begun.elapsed() < time {
+                session.run(&planes, scenario.batch_max, &mut outputs)?;
+                batches += 1;
+            }
+            Ok(f64::from(batches) * scenario.batch_max as f64 / begun.elapsed().as_secs_f64())
+        };
+        run_for(RAW / 8)?;
+        run_for(RAW)
+    };
+    std::thread::scope(|scope| {
+        let started: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        let rates = started
+            .into_iter()
+            .map(|thread| thread.join().map_err(|_| anyhow::anyhow!("a thread panicked"))?);
+        rates.sum()
+    })
+}
+
+async fn play(scenario: &Scenario, threads: usize, saving: Saving) -> anyhow::Result<Played> {
+    let folder = tempfile::tempdir()?;
+    let run = folder.path().join("run.toml");
+    fs::write(&run, run_file(scenario, threads, saving))?;
+    let up = Up::start_with(&run, &folder.path().join("data"), &[], &[("AUDIT__SHARE", "0")]);
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    let begun = next_report(&up, &mut looks, WARM_UP).await;
+    tokio::time::sleep(PLAYED).await;
+    let ended = next_report(&up, &mut looks, evaluations(&begun.1)).await;
+    let (status, after) = (&begun.1, &ended.1);
+    let seconds = (ended.0 - begun.0).as_secs_f64();
+    let evaluated = evaluations(after) - evaluations(status);
+    let hits = |status: &RunStatus| status.actors.iter().map(|actor| actor.cache_hits).sum::<u64>();
+    let found = hits(after) - hits(status);
+    let played = Played {
+        evaluations_per_second: evaluated as f64 / seconds,
+        positions_per_second: (after.positions - status.positions) as f64 / seconds,
+        cache_share: found as f64 / (found + evaluated) as f64,
+    };
+    anyhow::ensure!(up.interrupt().0.success(), "the cluster did not drain");
+    Ok(played)
+}
+
+fn evaluations(status: &RunStatus) -> u64 {
+    status.actors.iter().map(|actor| actor.evaluations).sum()
+}
+
+/// The status at the moment at which a report brings more than so many evaluations.
+async fn next_report(up: &Up, looks: &mut tokio::time::Interval, more_than: u64) -> (Instant, RunStatus) {
+    let mut last = evaluations(&up.status().await);
+    loop {
+        looks.tick().await;
+        let status = up.status().await;
+        let now = evaluations(&status);
+        if now > last.max(more_than) {
+            return (Instant::now(), status);
+        }
+        last = now;
+    }
+}
+
+fn run_file(scenario: &Scenario, threads: usize, saving: Saving) -> String {
+    let Scenario {
+        game,
+        blocks,
+        channels,
+        games,
+        batch_max,
+        ..
+    } = scenario;
+    let (tree_reuse, cache_mib) = match saving {
+        Saving::Off => (false, 0),
+        Saving::On => (true, 64),
+    };
+    format!(
+        r#"
+[run]
+name = "bench"
+game = "{game}"
+[network]
+blocks = {blocks}
+channels = {channels}
+[search]
+tree_reuse = {tree_reuse}
+[[schedule]]
+from_iteration = 0
+games = 1000000
+simulations = {SIMULATIONS}
+[gate]
+kind = "none"
+[learner]
+window_min_positions = 400000
+[actor]
+games = {games}
+batch_max = {batch_max}
+cache_mib = {cache_mib}
+device = "cpu"
+[cpu]
+learner_threads = 1
+actor_threads = {threads}
+"#
+    )
+}

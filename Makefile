@@ -74,10 +74,11 @@ python: setup ## lint the protos and run the Python example against a real coord
 	$(CARGO) build --locked -p tengen-coordinator
 	@scripts/check-python
 
-bench: test-needs setup ## measure rules, data path, the window at full size and self-play (dev profile; docs/benchmarks.md has figures)
+bench: test-needs setup ## measure rules, data path, the window at full size, training and self-play (dev profile; docs/benchmarks.md has figures)
 	$(CARGO) bench --locked --profile dev -p tengen-games --bench rules
 	$(CARGO) run --locked -p tengen-coordinator --example ingest
 	$(CARGO) bench --locked --profile dev -p tengen-replay --bench window
+	$(CARGO) run --locked -p tengen-learner --example training_speed
 	$(CARGO) build --locked --workspace --bins
 	$(CARGO) run --locked -p tengen-system-tests --example selfplay_speed
 

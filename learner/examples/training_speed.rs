@@ -1,26 +1,36 @@
-//! Measures training steps per second on this machine: `cargo run --release -p tengen-learner --example training_speed`.
+//! How much of the tensor library's speed training reaches: the learner's own loop, with sampling, symmetries, transfer and
+//! step, beside a bare loop of the same network and optimiser over one batch that is on the device already. `make bench` runs
+//! it. The two take turns; what counts is the median of their ratios.
 //!
-//! Windows are of random games, which are as much work as real ones. Batches come from the sampling thread as in a run, so
-//! the numbers include waiting for them.
+//! Windows are of random games, which are as much work as real ones.
 
 use std::num::NonZeroU64;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use tch::{Device, Tensor};
 use tengen_games::{AnyGame, Game, GameVisitor};
 use tengen_learner::batches::{Batches, SharedWindow};
-use tengen_learner::config::LearnerConfig;
+use tengen_learner::config::{LearnerConfig, TrainingConfig};
 use tengen_learner::device::DeviceChoice;
+use tengen_learner::loss::{Losses, Targets};
+use tengen_learner::network::{Mode, Network};
 use tengen_learner::trainer::Trainer;
 use tengen_network::{Config, Shape, random_weights};
 use tengen_records::{Kind, testing};
-use tengen_replay::{Split, Window, WindowGame};
+use tengen_replay::{Batch, Split, Window, WindowGame};
 use tengen_service::run_config::LearnerSection;
 
-const BATCH: u32 = 256;
+const BATCH: u32 = 512;
 const GAMES: u32 = 400;
+/// Turns of either loop.
+const TURNS: usize = 5;
+/// Steps of a turn, and before the first: they make the library's buffers and threads.
+const STEPS: u64 = 6;
+const WARM_UP: u64 = 2;
 
 struct Fill(Window);
 
@@ -45,54 +55,114 @@ impl GameVisitor for Fill {
     }
 }
 
-fn measure(game: &str, blocks: usize, channels: usize, threads: i32, steps: u64) -> anyhow::Result<()> {
-    tch::set_num_threads(threads);
-    let game = AnyGame::parse(game)?;
-    let capacity = NonZeroU64::new(500_000).expect("not zero");
-    let window = game.visit(Fill(Window::new(capacity, Split::TRAINING_ONLY)));
-    let shape = Shape::new(
-        game.spec(),
-        &Config {
-            blocks,
-            channels,
-            ..Config::default()
-        },
-    )?;
-    let config = LearnerConfig::from_section(&LearnerSection::default())?;
-    let device = DeviceChoice::Auto.resolve()?;
-    let mut trainer = Trainer::new(&shape, &random_weights(&shape, 1), config.training, device)?;
-    let mut batches = Batches::start(&game, window, BATCH as usize, 1, 0)?;
-    let mut waited = 0.0;
-    let mut began = Instant::now();
-    for step in 0..steps + 5 {
-        if step == 5 {
-            // The first steps make the library's buffers and threads.
-            trainer.read_losses()?;
-            (began, waited) = (Instant::now(), 0.0);
+/// The same network and optimiser over one fixed batch: nothing but libtorch.
+struct Bare {
+    network: Network,
+    config: TrainingConfig,
+    planes: Tensor,
+    targets: Targets,
+}
+
+impl Bare {
+    fn new(shape: &Shape, config: TrainingConfig, device: Device, batch: &Batch) -> anyhow::Result<Bare> {
+        let network = Network::new(shape, &random_weights(shape, 1), device)?;
+        let rows = |values: &[f32], width: i64| Tensor::from_slice(values).view([-1, width]).to_device(device);
+        Ok(Bare {
+            planes: network.planes(&batch.planes)?,
+            targets: Targets {
+                policy: rows(&batch.policy, shape.actions() as i64),
+                wdl: rows(&batch.wdl, 3),
+                weight: Tensor::from_slice(&batch.weight).to_device(device),
+            },
+            network,
+            config,
+        })
+    }
+
+    /// Steps per second.
+    fn run(&mut self, steps: u64) -> anyhow::Result<f64> {
+        let begun = Instant::now();
+        let mut last = Tensor::from(0.0f32);
+        for _ in 0..steps {
+            let losses = Losses::of(&self.network.forward(&self.planes, Mode::Train)?, &self.targets)?;
+            let parameters = self.network.parameters_mut();
+            self.config.sgd.zero_gradients(parameters);
+            losses.total(self.config.value_loss_weight)?.f_backward()?;
+            self.config.sgd.update(parameters, self.config.rates.at(0))?;
+            last = losses.policy.detach();
         }
-        let asked = Instant::now();
+        // Reading a number waits for the device.
+        anyhow::ensure!(last.double_value(&[]).is_finite(), "training diverged");
+        Ok(steps as f64 / begun.elapsed().as_secs_f64())
+    }
+}
+
+/// Steps per second of the learner's loop.
+fn learn(trainer: &mut Trainer, batches: &mut Batches, steps: u64) -> anyhow::Result<f64> {
+    let begun = Instant::now();
+    for _ in 0..steps {
         let batch = batches.next(u64::MAX)?;
-        waited += asked.elapsed().as_secs_f64();
         trainer.train(&batch)?;
         batches.give_back(batch);
     }
     trainer.read_losses()?;
-    let seconds = began.elapsed().as_secs_f64();
+    Ok(steps as f64 / begun.elapsed().as_secs_f64())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Samples a second of the learner, and the median of its ratio to the bare loop.
+fn measure(game: &str, blocks: usize, channels: usize, threads: i32) -> anyhow::Result<(f64, f64)> {
+    tch::set_num_threads(threads);
+    let game = AnyGame::parse(game)?;
+    let capacity = NonZeroU64::new(500_000).expect("not zero");
+    let window = game.visit(Fill(Window::new(capacity, Split::TRAINING_ONLY)));
+    let config = Config {
+        blocks,
+        channels,
+        ..Config::default()
+    };
+    let shape = Shape::new(game.spec(), &config)?;
+    let config = LearnerConfig::from_section(&LearnerSection::default())?.training;
+    let device = DeviceChoice::Auto.resolve()?;
+    let mut trainer = Trainer::new(&shape, &random_weights(&shape, 1), config.clone(), device)?;
+    let mut batches = Batches::start(&game, window, BATCH as usize, 1, 0)?;
+    let mut bare = Bare::new(&shape, config, device, &batches.next(u64::MAX)?)?;
+    bare.run(WARM_UP)?;
+    learn(&mut trainer, &mut batches, WARM_UP)?;
+    let mut turns = Vec::new();
+    for _ in 0..TURNS {
+        turns.push((bare.run(STEPS)?, learn(&mut trainer, &mut batches, STEPS)?));
+    }
+    let ratio = median(turns.iter().map(|(bare, learned)| learned / bare).collect());
+    let samples = |steps: f64| steps * f64::from(BATCH);
+    let learned = samples(median(turns.iter().map(|turn| turn.1).collect()));
     println!(
-        "{:<14} {blocks}x{channels:<3} batch {BATCH}, {threads} threads, {device:?}: {:6.2} steps/s ({:.1} % of the time \
-         spent waiting for batches)",
+        "{:<14} {blocks}x{channels:<3} batch {BATCH}, {threads} threads, {device:?}: {learned:.0} samples/s, bare {:.0}: {ratio:.3}",
         game.spec().id,
-        steps as f64 / seconds,
-        100.0 * waited / seconds,
+        samples(median(turns.iter().map(|turn| turn.0).collect())),
     );
-    Ok(())
+    Ok((learned, ratio))
 }
 
 fn main() -> anyhow::Result<()> {
-    for threads in [1, 2] {
-        measure("connect-four", 3, 32, threads, 60)?;
-        measure("connect-four", 4, 64, threads, 40)?;
-        measure("caro5?size=9", 4, 64, threads, 20)?;
-    }
+    let cores = std::thread::available_parallelism()?.get();
+    let threads = i32::try_from(cores)?;
+    let (learned, ratio) = measure("caro5", 4, 64, threads)?;
+    let row = |name: &str, value: f64, ratio: f64, target: f64| {
+        serde_json::json!({ "name": name, "value": value, "unit": "samples/s", "ratio": ratio, "target": target })
+    };
+    let rows = [
+        row("learner_caro5_4x64", learned, ratio, 0.95),
+        // What two cores of the usual kind are to reach.
+        row("learner_caro5_4x64_samples", learned, learned / 520.0, 1.0),
+    ];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join("learner.json"), serde_json::to_string_pretty(&rows)? + "\n")?;
+    measure("connect-four", 4, 64, 1)?;
     Ok(())
 }

@@ -76,6 +76,7 @@ python: setup ## lint the protos and run the Python example against a real coord
 
 bench: test-needs setup ## measure rules, data path, the window at full size, training and self-play (dev profile; docs/benchmarks.md has figures)
 	$(CARGO) bench --locked --profile dev -p tengen-games --bench rules
+	$(CARGO) bench --locked --profile dev -p tengen-search --bench search
 	$(CARGO) run --locked -p tengen-coordinator --example ingest
 	$(CARGO) bench --locked --profile dev -p tengen-replay --bench window
 	$(CARGO) run --locked -p tengen-learner --example training_speed

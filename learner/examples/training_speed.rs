@@ -5,13 +5,13 @@
 //! Windows are of random games, which are as much work as real ones.
 
 use std::num::NonZeroU64;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tch::{Device, Tensor};
+use tengen_faults::bench::BenchRows;
 use tengen_games::{AnyGame, Game, GameVisitor};
 use tengen_learner::batches::{Batches, SharedWindow};
 use tengen_learner::config::{LearnerConfig, TrainingConfig};
@@ -152,17 +152,11 @@ fn main() -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism()?.get();
     let threads = i32::try_from(cores)?;
     let (learned, ratio) = measure("caro5", 4, 64, threads)?;
-    let row = |name: &str, value: f64, ratio: f64, target: f64| {
-        serde_json::json!({ "name": name, "value": value, "unit": "samples/s", "ratio": ratio, "target": target })
-    };
-    let rows = [
-        row("learner_caro5_4x64", learned, ratio, 0.95),
-        // What two cores of the usual kind are to reach.
-        row("learner_caro5_4x64_samples", learned, learned / 520.0, 1.0),
-    ];
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench");
-    std::fs::create_dir_all(&folder)?;
-    std::fs::write(folder.join("learner.json"), serde_json::to_string_pretty(&rows)? + "\n")?;
+    let mut rows = BenchRows::default();
+    rows.add("learner_caro5_4x64", learned, "samples/s", ratio, 0.95);
+    // What two cores of the usual kind are to reach.
+    rows.add("learner_caro5_4x64_samples", learned, "samples/s", learned / 520.0, 1.0);
+    rows.write("learner")?;
     measure("connect-four", 4, 64, 1)?;
     Ok(())
 }

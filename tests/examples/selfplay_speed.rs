@@ -8,12 +8,12 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use tengen_faults::bench::BenchRows;
 use tengen_games::AnyGame;
 use tengen_inference::{Outputs, Session, SessionOptions};
 use tengen_network::{Config, Metadata, Shape, random_weights, write_onnx};
 use tengen_proto::v1::RunStatus;
-use tengen_system_tests::cluster::{Up, repository};
+use tengen_system_tests::cluster::Up;
 
 /// How long ONNX Runtime alone is measured, before and after the product.
 const RAW: Duration = Duration::from_secs(8);
@@ -90,7 +90,7 @@ async fn main() -> anyhow::Result<()> {
     tengen_inference::forbid_telemetry();
     tengen_inference::init(None)?;
     let threads = std::thread::available_parallelism()?.get();
-    let mut rows = Vec::new();
+    let mut rows = BenchRows::default();
     for scenario in SCENARIOS.iter().filter(|scenario| scenario.name.contains(&only)) {
         let before = raw(scenario, threads)?;
         let played = play(scenario, threads, Saving::Off).await?;
@@ -101,7 +101,7 @@ async fn main() -> anyhow::Result<()> {
             "{}: {rate:.0} evaluations/s, ONNX Runtime alone {before:.0} before and {after:.0} after, {:.2} positions/s",
             scenario.name, played.positions_per_second
         );
-        rows.push(row(scenario.name, rate, "evaluations/s", rate / ceiling, scenario.target));
+        rows.add(scenario.name, rate, "evaluations/s", rate / ceiling, scenario.target);
     }
     if "selfplay_cache_and_tree_reuse".contains(&only) {
         let connect_four = &SCENARIOS[2];
@@ -118,22 +118,10 @@ async fn main() -> anyhow::Result<()> {
         );
         let ratio = on.positions_per_second / without;
         let value = on.positions_per_second;
-        rows.push(row("selfplay_cache_and_tree_reuse", value, "positions/s", ratio, 1.25));
+        rows.add("selfplay_cache_and_tree_reuse", value, "positions/s", ratio, 1.25);
     }
-    write("selfplay", &rows)
-}
-
-fn row(name: &str, value: f64, unit: &str, ratio: f64, target: f64) -> Value {
-    println!("{name}: ratio {ratio:.3}, target {target}");
-    json!({ "name": name, "value": value, "unit": unit, "ratio": ratio, "target": target })
-}
-
-/// Writes the rows to `target/bench`, beside those of the other benches.
-fn write(name: &str, rows: &[Value]) -> anyhow::Result<()> {
-    let folder = repository().join("target").join("bench");
-    fs::create_dir_all(&folder)?;
-    let text = serde_json::to_string_pretty(rows)? + "\n";
-    Ok(fs::write(folder.join(format!("{name}.json")), text)?)
+    rows.write("selfplay")?;
+    Ok(())
 }
 
 /// Evaluations a second of ONNX Runtime alone on so many threads, each with its session.

@@ -1,0 +1,59 @@
+//! The rows of `make bench`: one file a bench in `target/bench`, so that a run can be compared with another one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BenchRow {
+    /// What is measured; stays the same from run to run.
+    pub name: String,
+    /// The figure.
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
+    /// How good it is: larger is better. Where there is a ceiling, the share of it that is reached; for a time, what it may
+    /// take divided by what it took.
+    pub ratio: f64,
+    /// The ratio that is to be reached.
+    pub target: f64,
+}
+
+/// The rows of one bench.
+#[derive(Debug, Default)]
+pub struct BenchRows(Vec<BenchRow>);
+
+impl BenchRows {
+    /// Prints a row and keeps it.
+    pub fn add(&mut self, name: &str, value: f64, unit: &str, ratio: f64, target: f64) {
+        let verdict = if ratio >= target { "reached" } else { "MISSED" };
+        println!("{name}: {value:.2} {unit}, ratio {ratio:.3}, target {target} {verdict}");
+        self.0.push(BenchRow {
+            name: name.to_owned(),
+            value,
+            unit: unit.to_owned(),
+            ratio,
+            target,
+        });
+    }
+
+    /// A row for a time that may be `limit` at most, both in `unit`.
+    pub fn add_time(&mut self, name: &str, value: f64, unit: &str, limit: f64) {
+        self.add(name, value, unit, limit / value, 1.0);
+    }
+
+    /// Writes them to `target/bench/BENCH.json` and says where that is.
+    pub fn write(&self, bench: &str) -> std::io::Result<PathBuf> {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
+            || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"),
+            PathBuf::from,
+        );
+        let folder = target.join("bench");
+        fs::create_dir_all(&folder)?;
+        let path = folder.join(format!("{bench}.json"));
+        fs::write(&path, serde_json::to_string_pretty(&self.0)? + "\n")?;
+        Ok(path)
+    }
+}

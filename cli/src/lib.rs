@@ -4,6 +4,7 @@
 
 mod actors;
 mod at_rest;
+mod bench;
 mod client;
 mod db;
 mod debug_data;
@@ -52,6 +53,9 @@ enum Command {
     Models(models::ModelsCommand),
     /// Predict what a run will do on this machine, from a short benchmark
     Plan(plan::PlanArgs),
+    /// Measure how much a coordinator on this machine takes
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
     /// Play two players against each other
     Duel(duel::DuelArgs),
     /// Learn from games of people or of other programs, and offer the network to a run as its starting candidate
@@ -120,6 +124,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Doctor(args) => doctor::run(args).await,
             Command::Models(command) => models::run(command).await,
             Command::Plan(args) => plan::run(args).await,
+            Command::Bench(command) => bench::run(command).await,
             Command::Duel(args) => duel::run(args).await,
             Command::Learn(args) => learn::run(&args),
             Command::Games(command) => games::run(command).await,

@@ -51,7 +51,10 @@ fn every_game_has_a_preset_and_the_readme_lists_each() {
         .filter_map(|line| line.strip_prefix("| `runs/")?.split(".toml`").next())
         .collect();
     for name in presets.keys() {
-        assert!(listed.contains(&name.as_str()), "the README does not list runs/{name}.toml");
+        assert!(
+            listed.contains(&name.as_str()),
+            "the README does not list runs/{name}.toml"
+        );
     }
     assert_eq!(listed.len(), presets.len(), "the README lists {listed:?}");
 }

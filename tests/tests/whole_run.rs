@@ -119,7 +119,10 @@ async fn a_run_reaches_a_promotion_and_its_champion_is_pulled_played_and_resumed
 fn assert_progress_lines(lines: &[String]) {
     let stamp = |line: &str| -> Option<String> {
         let (time, _) = line.strip_prefix('[')?.split_once("] ")?;
-        let shaped = time.len() == 8 && time.split(':').all(|part| part.len() == 2 && part.parse::<u8>().is_ok());
+        let shaped = time.len() == 8
+            && time
+                .split(':')
+                .all(|part| part.len() == 2 && part.parse::<u8>().is_ok());
         shaped.then(|| time.to_owned())
     };
     let stamps: Vec<String> = lines
@@ -127,7 +130,12 @@ fn assert_progress_lines(lines: &[String]) {
         .map(|line| stamp(line).unwrap_or_else(|| panic!("no time in {line:?}")))
         .collect();
     assert!(stamps.is_sorted(), "{stamps:?}");
-    let parts = ["] iteration ", " positions, window ", " positions/min, ", " evaluations/s"];
+    let parts = [
+        "] iteration ",
+        " positions, window ",
+        " positions/min, ",
+        " evaluations/s",
+    ];
     assert!(
         lines.iter().any(|line| parts.iter().all(|part| line.contains(part))),
         "no line of progress in\n{}",
@@ -149,7 +157,10 @@ async fn check_actors_and_time(run: &Path, data: &Path, games: u64) {
 
     let (status, lines) = Up::start(run, data, &["--for", "1s"]).finish();
     assert!(status.success(), "the end of its time is no failure: {status}");
-    assert!(lines.last().is_some_and(|line| line.ends_with("] stopped")), "{lines:?}");
+    assert!(
+        lines.last().is_some_and(|line| line.ends_with("] stopped")),
+        "{lines:?}"
+    );
 }
 
 /// Step of the newest checkpoint.
@@ -220,7 +231,8 @@ fn check_at_rest(data: &Path, folder: &Path) {
     assert_eq!((&shown["state"], &shown["run"]), (&"champion".into(), &"small".into()));
     let (generation, verdict) = (shown["generation"].as_u64(), shown["verdict"].as_str());
     assert!(
-        generation.is_some_and(|generation| generation >= 1) && verdict.is_some_and(|said| said.starts_with("promoted: ")),
+        generation.is_some_and(|generation| generation >= 1)
+            && verdict.is_some_and(|said| said.starts_with("promoted: ")),
         "{shown:#}"
     );
     let none = tengen(["status", "--data", folder.join("none").to_str().unwrap()]);

@@ -132,7 +132,11 @@ async fn changed_planes_alone_are_refused_with_both_fingerprints_and_the_way_out
         let changed = format!("\n  {other}");
         assert!(!refused.contains(&changed), "{other} did not change: {refused}");
     }
-    for way_out in ["the run is untouched", "restore the old values", "another --data folder"] {
+    for way_out in [
+        "the run is untouched",
+        "restore the old values",
+        "another --data folder",
+    ] {
         assert!(refused.contains(way_out), "{way_out:?} in {refused}");
     }
 }

@@ -309,6 +309,40 @@ async fn a_run_is_watched_from_every_side_and_followed_over_a_restart() {
     assert!(page.contains("(at-rest)") && page.contains("tengen up"), "{page}");
 }
 
+/// In a terminal the progress of a run is bars that are drawn over, and what happens once is a line above them.
+#[test]
+fn a_run_in_a_terminal_draws_bars() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = write_run(folder.path());
+    let mut command = Command::new(program("tengen"));
+    command
+        .args(["up", "--listen", "127.0.0.1:0", "--run"])
+        .arg(&run)
+        .arg("--data")
+        .arg(folder.path().join("data"));
+    let mut terminal = Terminal::start(command);
+    terminal.wait_for(", coordinator http://127.0.0.1:");
+    for bar in [
+        "games in all, generation",
+        "window         [",
+        "learner        [",
+        "gate           [",
+        "none open",
+        "evaluations/s",
+    ] {
+        terminal.wait_for(bar);
+    }
+    // It goes on: bars grow over the place of those before them.
+    terminal.forget();
+    terminal.wait_for("\u{1b}[");
+    terminal.wait_for("[=");
+    terminal.wait_for(" is champion");
+    signal("INT", terminal.id());
+    terminal.wait_for("draining");
+    terminal.wait_for("stopped");
+    assert!(terminal.ended().success());
+}
+
 /// A view whose coordinator goes away says so and goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_view_outlives_its_coordinator() {

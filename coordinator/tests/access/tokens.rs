@@ -237,7 +237,9 @@ async fn findings(guarded: &Guarded) -> Vec<v1::Finding> {
 
 fn finding<'a>(findings: &'a [v1::Finding], cause: &str) -> &'a v1::Finding {
     let found = findings.iter().find(|finding| finding.cause == cause);
-    found.unwrap_or_else(|| panic!("no {cause} in {findings:#?}"))
+    let found = found.unwrap_or_else(|| panic!("no {cause} in {findings:#?}"));
+    assert!(!found.evidence.is_empty(), "{found:?}");
+    found
 }
 
 #[tokio::test]

@@ -116,6 +116,10 @@ async fn a_token_that_expires_ends_its_open_stream_and_every_later_call() {
     assert_refused(&end, Code::Unauthenticated, "TOKEN_EXPIRED", &token.token_id);
     let again = guarded.status_with(&brief).await.expect_err("a refusal");
     assert_refused(&again, Code::Unauthenticated, "TOKEN_EXPIRED", "has expired");
+    let found = findings(&guarded).await;
+    let refused = finding(&found, "token-refused");
+    assert!(refused.sentence.contains("whose time is over"), "{refused:?}");
+    assert!(refused.evidence[0].contains("has expired"), "{refused:?}");
     guarded.rig.stop().await;
 }
 

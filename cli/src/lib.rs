@@ -79,7 +79,7 @@ enum Command {
     /// Let no gate change the champion; gates are played all the same (needs the role admin)
     Pin(steer::PinArgs),
     /// Let gates promote again (needs the role admin)
-    Unpin(steer::Why),
+    Unpin(steer::PinArgs),
     /// End a run for good: no more work, no more candidates; it stays readable (needs the role admin)
     End(steer::EndArgs),
     /// Show a run's settings, and change them while it goes on

@@ -85,6 +85,14 @@ pub(crate) async fn pin(rig: &Rig, expected: Option<v1::Expected>) -> Result<v1:
     Ok(rig.admin().await.pin_champion(request).await?.into_inner())
 }
 
+async fn unpin(rig: &Rig, expected: Option<v1::Expected>) -> Result<v1::Steering, Status> {
+    let request = v1::UnpinChampionRequest {
+        reason: REASON.to_owned(),
+        expected,
+    };
+    Ok(rig.admin().await.unpin_champion(request).await?.into_inner())
+}
+
 pub(crate) async fn end(rig: &Rig, run: &str) -> Result<v1::Steering, Status> {
     let request = v1::EndRunRequest {
         run_id: run.to_owned(),
@@ -377,12 +385,8 @@ async fn a_roll_back_names_an_earlier_champion_and_generations_go_on_counting() 
         held.verdict
     );
     let seen = expected(&rig).await;
-    let unpinned = rig
-        .admin()
-        .await
-        .unpin_champion(v1::UnpinChampionRequest::default())
-        .await;
-    assert!(!unpinned.expect("it is unpinned").into_inner().pinned);
+    let unpinned = unpin(&rig, seen.clone()).await.expect("it is unpinned");
+    assert!(!unpinned.pinned);
     let promoted = promote(&rig, &held, seen).await.expect("it is promoted");
     assert_eq!(promoted.generation, Some(3), "generation 2 stays the other network's");
     assert_refused(
@@ -395,11 +399,11 @@ async fn a_roll_back_names_an_earlier_champion_and_generations_go_on_counting() 
 }
 
 #[tokio::test]
-async fn pinning_names_the_champion_it_was_based_on() {
+async fn pinning_and_unpinning_name_the_champion_they_were_based_on() {
     let (rig, mut actor, _learner) = with_candidate(FIXED).await;
     let seen = expected(&rig).await;
     play_gate(&rig, &mut actor, Some(0)).await;
-    assert_refused(pin(&rig, seen).await, Code::Aborted, "STALE");
+    assert_refused(pin(&rig, seen.clone()).await, Code::Aborted, "STALE");
     let pinned = pin(&rig, expected(&rig).await).await;
     assert!(pinned.expect("it is pinned").pinned);
     let row = rig.trail().await.remove(0);
@@ -407,6 +411,15 @@ async fn pinning_names_the_champion_it_was_based_on() {
         (row.action.as_str(), row.old.as_str(), row.new.as_str()),
         ("pin", "not pinned", "pinned")
     );
+
+    let text = assert_refused(unpin(&rig, seen.clone()).await, Code::Aborted, "STALE");
+    for champion in [&seen.expect("expected").champion_id, &rig.model("champion").await.model_id] {
+        assert!(text.contains(&name(champion)), "{text}");
+    }
+    assert_eq!(unpin(&rig, None).await.expect_err("a refusal").code(), Code::InvalidArgument);
+    assert!(rig.status().await.steering.expect("steering").pinned, "nothing has changed");
+    let unpinned = unpin(&rig, expected(&rig).await).await.expect("it is unpinned");
+    assert!(!unpinned.pinned);
     rig.stop().await;
 }
 

@@ -11,6 +11,7 @@ use tonic_types::StatusExt;
 use crate::database::assert_sound;
 use crate::gates::{play_gate, with_candidate};
 use crate::rig::{Actor, FIXED, Learner, NONE, Rig, TIC_TAC_TOE};
+use crate::settings;
 
 const REASON: &str = "the test wants it";
 
@@ -462,4 +463,51 @@ async fn an_ended_run_hands_out_nothing_takes_no_candidate_and_stays_readable() 
     assert_eq!(rig.listed_models().await.len(), 2);
     let folder = rig.stop().await;
     assert_sound(folder.path()).await;
+}
+
+#[tokio::test]
+async fn every_order_has_its_row_in_the_audit_with_who_gave_it_and_what_was_before_and_after() {
+    let (rig, mut actor, mut learner) = with_candidate(FIXED).await;
+    pause(&rig, Activity::Training).await;
+    resume(&rig, Activity::Training).await;
+    settings::set(&rig, &[("learner.learning_rate", "0.005")]).await;
+    pin(&rig, expected(&rig).await).await.expect("it is pinned");
+    unpin(&rig, expected(&rig).await).await.expect("it is unpinned");
+    let first = rig.model("latest").await;
+    reject(&rig, &first).await.expect("it is rejected");
+    actor.deliver(4).await;
+    learner.publish(2).await.expect("a candidate");
+    let (zero, second) = (rig.model("gen:0").await, rig.model("latest").await);
+    promote(&rig, &second, expected(&rig).await)
+        .await
+        .expect("it is promoted");
+    roll_back(&rig, &zero, false).await.expect("it is champion again");
+    end(&rig, "test").await.expect("it has ended");
+
+    let champion = |generation: u32, model: &v1::Model| format!("generation {generation} ({})", name(&model.model_id));
+    let (before, after) = (champion(0, &zero), champion(1, &second));
+    let wanted = [
+        ("pause", "goes on", "paused"),
+        ("resume", "paused", "goes on"),
+        (
+            "change-settings",
+            "learner.learning_rate = 0.02",
+            "learner.learning_rate = 0.005",
+        ),
+        ("pin", "not pinned", "pinned"),
+        ("unpin", "pinned", "not pinned"),
+        ("reject", "gate 1", "no candidate"),
+        ("promote", &before, &after),
+        ("roll-back", &after, &before),
+        ("end-run", "goes on", "ended"),
+    ];
+    let trail = rig.trail().await;
+    let newest = trail.iter().take(wanted.len()).rev();
+    let rows: Vec<_> = newest
+        .map(|row| (row.action.as_str(), row.old.as_str(), row.new.as_str()))
+        .collect();
+    assert_eq!(rows, wanted);
+    let orders = &trail[..wanted.len()];
+    assert!(orders.iter().all(|row| row.who == "local"), "{trail:#?}");
+    rig.stop().await;
 }

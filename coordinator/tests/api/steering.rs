@@ -497,8 +497,8 @@ async fn every_order_has_its_row_in_the_audit_with_who_gave_it_and_what_was_befo
         ("pin", "not pinned", "pinned"),
         ("unpin", "pinned", "not pinned"),
         ("reject", "gate 1", "no candidate"),
-        ("promote", &before, &after),
-        ("roll-back", &after, &before),
+        ("promote", before.as_str(), after.as_str()),
+        ("roll-back", after.as_str(), before.as_str()),
         ("end-run", "goes on", "ended"),
     ];
     let trail = rig.trail().await;

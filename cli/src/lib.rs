@@ -9,6 +9,7 @@ mod db;
 mod doctor;
 mod duel;
 mod games;
+mod iterations;
 mod json;
 mod learn;
 mod models;
@@ -46,6 +47,8 @@ enum Command {
     Status(status::StatusArgs),
     /// Say why nothing moves, or what slows a run down: each cause with its evidence and what helps
     Doctor(doctor::DoctorArgs),
+    /// List the iterations that ended, newest first, with their games and times
+    Iterations(iterations::IterationsArgs),
     /// List, show and pull networks
     #[command(subcommand)]
     Models(models::ModelsCommand),
@@ -117,6 +120,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Up(args) => up::run(args, &cli.log).await,
             Command::Status(args) => status::run(args).await,
             Command::Doctor(args) => doctor::run(args).await,
+            Command::Iterations(args) => iterations::run(args).await,
             Command::Models(command) => models::run(command).await,
             Command::Plan(args) => plan::run(args, &cli.log).await,
             Command::Duel(args) => duel::run(args).await,

@@ -255,6 +255,13 @@ fn look_with_scripts(data: &Path) {
     assert!(status["learner"]["usage"]["cpu_cores_available"].as_u64().unwrap() >= 1);
     let page = tengen_ok(["status", "--data", folder]);
     assert!(page.contains("samples a position") && page.contains("cores"), "{page}");
+
+    let lines = tengen_ok(["iterations", "--json", "--data", folder]);
+    let iterations: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(iterations.last().unwrap()["iteration"], 0);
+    assert!(iterations.iter().all(|one| one["games"].as_u64() >= Some(60)), "{lines}");
+    let table = tengen_ok(["iterations", "--limit", "1", "--data", folder]);
+    assert_eq!(table.lines().count(), 2, "{table}");
 }
 
 fn ask_the_doctor(data: &Path) {

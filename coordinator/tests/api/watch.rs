@@ -130,6 +130,50 @@ async fn a_gate_forecasts_its_end_from_the_pairs_left_and_the_rate_of_its_games(
 }
 
 #[tokio::test]
+async fn iterations_that_ended_are_listed_in_pages_each_from_the_end_of_the_one_before() {
+    let rig = Rig::start(&format!("{TIC_TAC_TOE}{NONE}")).await;
+    let list = async |page_token: &str| {
+        let mut client = RunServiceClient::new(rig.channel().await);
+        let request = v1::ListIterationsRequest {
+            page_size: 2,
+            page_token: page_token.to_owned(),
+        };
+        client.list_iterations(request).await.map(tonic::Response::into_inner)
+    };
+    assert_eq!(list("").await.expect("a page"), v1::ListIterationsResponse::default());
+    let mut actor = Actor::new(&rig, "actor-1").await;
+    let mut positions = Vec::new();
+    for _ in 0..3 {
+        actor.deliver(4).await;
+        positions.push(rig.status().await.positions);
+    }
+    // One more game, of an iteration that has not ended.
+    actor.deliver(1).await;
+
+    let first = list("").await.expect("a page");
+    assert_eq!(first.iterations.len(), 2);
+    let rest = list(&first.next_page_token).await.expect("a page");
+    assert_eq!((rest.iterations.len(), rest.next_page_token.as_str()), (1, ""));
+    let mut began = rig.status().await.created_unix_ms;
+    let ascending = rest.iterations.iter().chain(first.iterations.iter().rev());
+    for (number, (iteration, positions)) in ascending.zip(positions).enumerate() {
+        let wanted = v1::Iteration {
+            iteration: number as u32,
+            games: 4,
+            positions,
+            candidate_due: true,
+            began_unix_ms: began,
+            ended_unix_ms: iteration.ended_unix_ms,
+        };
+        assert_eq!(*iteration, wanted);
+        began = iteration.ended_unix_ms;
+    }
+    let refused = list("yesterday").await.expect_err("a refusal");
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn a_token_that_no_message_held_is_refused() {
     let rig = Rig::start(TIC_TAC_TOE).await;
     let refused = match watch(&rig, "yesterday").await {

@@ -128,7 +128,7 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Games(command) => games::run(command).await,
             Command::Ratings(args) => ratings::run(args).await,
             Command::Rules(command) => rules::run(command, &cli.log).await,
-            Command::Token(command) => token::run(command).await,
+            Command::Token(command) => token::run(command, &cli.log).await,
             Command::Pause(args) => steer::pause(args).await,
             Command::Resume(args) => steer::resume(args).await,
             Command::Promote(args) => steer::promote(args).await,

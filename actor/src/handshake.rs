@@ -9,6 +9,7 @@ use tengen_proto::v1::actor_service_client::ActorServiceClient;
 use tengen_proto::v1::{RegisterActorRequest, RegisterActorResponse, ReportActorRequest};
 use tengen_records::{ParseIdError, RunId};
 use tengen_service::channel::Channel;
+use tengen_service::reports::{FINGERPRINT, GAME_RENAMED, GAME_UNKNOWN};
 use tonic::{Code, Status};
 
 /// Bounds of the interval between reports that we believe.
@@ -56,7 +57,7 @@ pub(crate) enum HandshakeError {
     #[error("{}", .0.message())]
     Call(Box<Status>),
     /// This build does not know the game.
-    #[error("the run's game cannot be played by this build: {0}")]
+    #[error("the run's game {GAME_UNKNOWN}: {0}")]
     Game(#[from] ParseGameError),
     /// An id that is none.
     #[error("the coordinator's answer makes no sense: {0}")]
@@ -69,10 +70,10 @@ pub(crate) enum HandshakeError {
     )]
     Protocol { theirs: u32, build: String },
     /// A fingerprint of the wrong length.
-    #[error("the coordinator's {which} fingerprint has {len} bytes, not 32")]
+    #[error("the coordinator's {which} {FINGERPRINT} has {len} bytes, not 32")]
     FingerprintLength { which: &'static str, len: usize },
     /// The coordinator names the game by another name than this build.
-    #[error("the run's game is {theirs:?}, which this build calls {ours:?}: use the coordinator's build of the actor")]
+    #[error("the run's game is {theirs:?}, {GAME_RENAMED} {ours:?}: use the coordinator's build of the actor")]
     GameId { theirs: String, ours: String },
     /// Other rules or planes under the same name.
     #[error(transparent)]
@@ -85,7 +86,7 @@ pub(crate) enum HandshakeError {
 /// Two builds mean different things by one game's name.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the {which} fingerprint of {game} is {ours} in this build ({}) and {theirs} in the run: games of the two must not be \
+    "the {which} {FINGERPRINT} of {game} is {ours} in this build ({}) and {theirs} in the run: games of the two must not be \
      mixed; use the actor of the coordinator's build ({build})",
     tengen_service::BUILD
 )]
@@ -273,6 +274,8 @@ fn report_interval(answer: &RegisterActorResponse) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use tengen_service::reports::is_other_rules;
+
     use super::*;
 
     fn answer() -> RegisterActorResponse {
@@ -321,6 +324,32 @@ mod tests {
                 assert!(text.contains(part), "{text}");
             }
             assert!(!error.is_transient());
+            assert!(is_other_rules(&text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_game_that_is_unknown_here_or_has_another_name_here_is_told_as_other_rules() {
+        let unknown = RegisterActorResponse {
+            game: "nine-holes".to_owned(),
+            ..answer()
+        };
+        let error = verify(&unknown).unwrap_err();
+        assert!(matches!(error, HandshakeError::Game(_)) && is_other_rules(&error.to_string()), "{error}");
+        let renamed = HandshakeError::GameId {
+            theirs: "gomoku?size=15".to_owned(),
+            ours: "gomoku".to_owned(),
+        };
+        assert!(is_other_rules(&renamed.to_string()), "{renamed}");
+        // What another build of the actor does not help with is told otherwise.
+        for other in [
+            HandshakeError::from(Status::permission_denied("the token is a learner's")),
+            HandshakeError::Protocol {
+                theirs: 0,
+                build: "old".to_owned(),
+            },
+        ] {
+            assert!(!is_other_rules(&other.to_string()), "{other}");
         }
     }
 

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use tengen_service::args::LogArgs;
 
 use crate::programs;
 
@@ -16,8 +17,8 @@ pub(crate) struct DbArgs {
 }
 
 /// Becomes the coordinator's program.
-pub(crate) fn run(args: &DbArgs) -> anyhow::Result<()> {
-    programs::become_program("tengen-coordinator", "db", &args.args)
+pub(crate) fn run(args: &DbArgs, log: &LogArgs) -> anyhow::Result<()> {
+    programs::become_program("tengen-coordinator", "db", &args.args, log)
 }
 
 #[cfg(test)]

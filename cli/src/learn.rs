@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use tengen_service::args::LogArgs;
 
 use crate::programs;
 
@@ -16,6 +17,6 @@ pub(crate) struct LearnArgs {
 }
 
 /// Becomes the learner's program.
-pub(crate) fn run(args: &LearnArgs) -> anyhow::Result<()> {
-    programs::become_program("tengen-learner", "learn", &args.args)
+pub(crate) fn run(args: &LearnArgs, log: &LogArgs) -> anyhow::Result<()> {
+    programs::become_program("tengen-learner", "learn", &args.args, log)
 }

@@ -11,6 +11,7 @@ mod debug_data;
 mod doctor;
 mod duel;
 mod games;
+mod iterations;
 mod json;
 mod learn;
 mod models;
@@ -48,6 +49,8 @@ enum Command {
     Status(status::StatusArgs),
     /// Say why nothing moves, or what slows a run down: each cause with its evidence and what helps
     Doctor(doctor::DoctorArgs),
+    /// List the iterations that ended, newest first, with their games and times
+    Iterations(iterations::IterationsArgs),
     /// List, show and pull networks
     #[command(subcommand)]
     Models(models::ModelsCommand),
@@ -84,7 +87,7 @@ enum Command {
     /// Let no gate change the champion; gates are played all the same (needs the role admin)
     Pin(steer::PinArgs),
     /// Let gates promote again (needs the role admin)
-    Unpin(steer::Why),
+    Unpin(steer::PinArgs),
     /// End a run for good: no more work, no more candidates; it stays readable (needs the role admin)
     End(steer::EndArgs),
     /// Show a run's settings, and change them while it goes on
@@ -122,15 +125,16 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Up(args) => up::run(args, &cli.log).await,
             Command::Status(args) => status::run(args).await,
             Command::Doctor(args) => doctor::run(args).await,
+            Command::Iterations(args) => iterations::run(args).await,
             Command::Models(command) => models::run(command).await,
-            Command::Plan(args) => plan::run(args).await,
+            Command::Plan(args) => plan::run(args, &cli.log).await,
             Command::Bench(command) => bench::run(command).await,
             Command::Duel(args) => duel::run(args).await,
-            Command::Learn(args) => learn::run(&args),
+            Command::Learn(args) => learn::run(&args, &cli.log),
             Command::Games(command) => games::run(command).await,
             Command::Ratings(args) => ratings::run(args).await,
             Command::Rules(command) => rules::run(command, &cli.log).await,
-            Command::Token(command) => token::run(command).await,
+            Command::Token(command) => token::run(command, &cli.log).await,
             Command::Pause(args) => steer::pause(args).await,
             Command::Resume(args) => steer::resume(args).await,
             Command::Promote(args) => steer::promote(args).await,
@@ -142,8 +146,8 @@ pub fn run(cli: Cli) -> anyhow::Result<()> {
             Command::Settings(command) => settings::run(command).await,
             Command::Audit(args) => trail::run(args).await,
             Command::Actors(command) => actors::run(command).await,
-            Command::Runs(args) => runs::run(&args),
-            Command::Db(args) => db::run(&args),
+            Command::Runs(args) => runs::run(&args, &cli.log),
+            Command::Db(args) => db::run(&args, &cli.log),
             Command::Health(args) => health(&args).await,
             Command::Version => version(),
         }

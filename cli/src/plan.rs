@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use tengen_inference::Device;
+use tengen_service::args::LogArgs;
 use tengen_service::run_config::RunConfig;
 
 use bench::{Measured, Training};
@@ -35,7 +36,7 @@ pub(crate) struct PlanArgs {
     json: bool,
 }
 
-pub(crate) async fn run(args: PlanArgs) -> anyhow::Result<()> {
+pub(crate) async fn run(args: PlanArgs, log: &LogArgs) -> anyhow::Result<()> {
     let config = RunConfig::load(&args.run)?;
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     let (learner_threads, actor_threads) = config.cpu.divide(cores);
@@ -47,7 +48,7 @@ pub(crate) async fn run(args: PlanArgs) -> anyhow::Result<()> {
         bench::self_play(&measured_config, row.simulations, actor_threads, device, plies)
     });
     let self_play = self_play.await??;
-    let training = bench::training(&args.run, learner_threads, args.steps).await?;
+    let training = bench::training(&args.run, learner_threads, args.steps, log).await?;
     let forecast = Forecast::new(&config, row, &self_play, &training, (args.actors, cores));
     if args.json {
         println!(

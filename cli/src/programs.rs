@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, bail};
+use tengen_service::args::LogArgs;
 
 /// Where the program `name` is.
 pub(crate) fn find(name: &str) -> anyhow::Result<PathBuf> {
@@ -20,10 +21,11 @@ pub(crate) fn find(name: &str) -> anyhow::Result<PathBuf> {
     Ok(program)
 }
 
-/// Becomes another program of the house, with this subcommand and its words.
-pub(crate) fn become_program(name: &str, subcommand: &str, words: &[OsString]) -> anyhow::Result<()> {
+/// Becomes another program of the house, with this subcommand, its words, and what was said about the log before it.
+pub(crate) fn become_program(name: &str, subcommand: &str, words: &[OsString], log: &LogArgs) -> anyhow::Result<()> {
     let program = find(name)?;
+    let log = log.to_arguments_before(words);
     // Only a failure to start comes back: signals and the exit status are those of the command itself.
-    let failed = Command::new(&program).arg(subcommand).args(words).exec();
+    let failed = Command::new(&program).arg(subcommand).args(log).args(words).exec();
     Err(failed).with_context(|| format!("failed to start {}", program.display()))
 }

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use tengen_service::args::LogArgs;
 
 use crate::programs;
 
@@ -16,6 +17,6 @@ pub(crate) struct RunsArgs {
 }
 
 /// Becomes the coordinator's program.
-pub(crate) fn run(args: &RunsArgs) -> anyhow::Result<()> {
-    programs::become_program("tengen-coordinator", "runs", &args.args)
+pub(crate) fn run(args: &RunsArgs, log: &LogArgs) -> anyhow::Result<()> {
+    programs::become_program("tengen-coordinator", "runs", &args.args, log)
 }

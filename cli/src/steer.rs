@@ -198,9 +198,13 @@ pub(crate) async fn pin(args: PinArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(crate) async fn unpin(args: Why) -> anyhow::Result<()> {
-    let request = UnpinChampionRequest { reason: args.reason };
-    let answer = args.coordinator.admin()?.unpin_champion(request).await;
+pub(crate) async fn unpin(args: PinArgs) -> anyhow::Result<()> {
+    let mut line = Line::open(&args.why.coordinator).await?;
+    let request = UnpinChampionRequest {
+        expected: Some(line.expected(&args.expect).await?),
+        reason: args.why.reason,
+    };
+    let answer = line.admin.unpin_champion(request).await;
     show(&answer.map_err(|status| explain(&status))?.into_inner());
     Ok(())
 }

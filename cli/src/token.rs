@@ -6,6 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use tengen_proto::v1::{CreateTokenRequest, ListTokensRequest, RevokeTokenRequest, Token};
+use tengen_service::args::LogArgs;
 use tengen_service::files::write_private;
 
 use crate::client::{CoordinatorArgs, explain, goes_on};
@@ -60,9 +61,9 @@ pub(crate) struct RevokeArgs {
     coordinator: CoordinatorArgs,
 }
 
-pub(crate) async fn run(command: TokenCommand) -> anyhow::Result<()> {
+pub(crate) async fn run(command: TokenCommand, log: &LogArgs) -> anyhow::Result<()> {
     match command {
-        TokenCommand::Init(args) => init(&args).await,
+        TokenCommand::Init(args) => init(&args, log).await,
         TokenCommand::Create(args) => create(args).await,
         TokenCommand::List(args) => list(&args).await,
         TokenCommand::Revoke(args) => revoke(args).await,
@@ -70,7 +71,7 @@ pub(crate) async fn run(command: TokenCommand) -> anyhow::Result<()> {
 }
 
 /// The data folder is the coordinator's: it does the work.
-async fn init(args: &InitArgs) -> anyhow::Result<()> {
+async fn init(args: &InitArgs, log: &LogArgs) -> anyhow::Result<()> {
     let program = programs::find("tengen-coordinator")?;
     let status = tokio::process::Command::new(&program)
         .arg("init")
@@ -78,6 +79,7 @@ async fn init(args: &InitArgs) -> anyhow::Result<()> {
         .arg(&args.data)
         .arg("--tokens")
         .arg(&args.tokens)
+        .args(log.to_arguments())
         .status()
         .await
         .with_context(|| format!("failed to start {}", program.display()))?;

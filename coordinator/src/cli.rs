@@ -86,7 +86,10 @@ struct InitArgs {
 /// Runs the process until it is told to stop, or does what its subcommand says.
 pub fn run(cli: Cli) -> anyhow::Result<()> {
     match cli.command {
-        Some(Command::Init(args)) => first_tokens(&args),
+        Some(Command::Init(args)) => {
+            quiet_log(&cli.process)?;
+            first_tokens(&args)
+        }
         Some(Command::Db(command)) => {
             quiet_log(&cli.process)?;
             db::run(command)

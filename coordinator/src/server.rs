@@ -39,8 +39,6 @@ const TICK: Duration = Duration::from_millis(500);
 /// Streams of one connection that its peer has reset and we have not forgotten yet: more close the connection (rapid reset,
 /// CVE-2023-44487 and CVE-2025-8671). The values are those of the h2 crate, fixed here so that no upgrade lifts them.
 const RESET_STREAMS_MAX: (usize, usize) = (20, 1_024);
-/// Longest time to the first byte of an answer; a whole publication counts.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long open requests may take to end once the process drains.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 
@@ -295,7 +293,7 @@ pub(crate) async fn bind(
 pub(crate) fn limited(access: &Arc<Access>) -> Server<Stack<AccessLayer, Identity>> {
     let limits = access.limits();
     Server::builder()
-        .timeout(REQUEST_TIMEOUT)
+        .timeout(seconds(limits.answer_seconds))
         .max_concurrent_streams(limits.streams_per_connection_max)
         .concurrency_limit_per_connection(limits.streams_per_connection_max as usize)
         .http2_max_header_list_size(limits.header_list_bytes_max)

@@ -15,9 +15,11 @@ fn main() -> ExitCode {
 fn start(options: Options) -> anyhow::Result<()> {
     let log = &options.process.log;
     match &options.command {
-        Some(Command::Bench(args)) => return bench::run(args),
-        Some(Command::Learn(_)) => telemetry::init_command(log, "learner")?,
+        Some(Command::Bench(_) | Command::Learn(_)) => telemetry::init_command(log, "learner")?,
         None => telemetry::init(log, "learner")?,
+    }
+    if let Some(Command::Bench(args)) = &options.command {
+        return bench::run(args);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

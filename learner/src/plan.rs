@@ -5,6 +5,7 @@
 use std::fmt;
 
 use tengen_replay::StepLimit;
+use tengen_service::reports::WAITING_FOR_GAMES;
 
 /// How far the mirror of the window is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +94,7 @@ impl fmt::Display for Waiting {
             Waiting::Window { positions, needed } => {
                 write!(
                     f,
-                    "waiting for games: {positions} of {needed} positions before the first step"
+                    "{WAITING_FOR_GAMES}: {positions} of {needed} positions before the first step"
                 )
             }
             Waiting::Games {
@@ -102,7 +103,7 @@ impl fmt::Display for Waiting {
             } => {
                 write!(
                     f,
-                    "waiting for games: {positions_total} of {needed} positions for the next step"
+                    "{WAITING_FOR_GAMES}: {positions_total} of {needed} positions for the next step"
                 )
             }
         }
@@ -246,6 +247,24 @@ mod tests {
         };
         assert_eq!(planner.next(&inputs(500), 10), Next::Wait(held_back));
         assert_eq!(planner.next(&inputs(550), 10), Next::Train);
+    }
+
+    #[test]
+    fn a_learner_that_lacks_games_says_so_in_the_words_that_the_coordinator_knows() {
+        let window = Waiting::Window {
+            positions: 1,
+            needed: 2,
+        };
+        let games = Waiting::Games {
+            positions_total: 1,
+            needed: 2,
+        };
+        for waiting in [window, games] {
+            assert!(waiting.to_string().starts_with(WAITING_FOR_GAMES), "{waiting}");
+        }
+        for other in [Waiting::Mirror, Waiting::Paused] {
+            assert!(!other.to_string().starts_with(WAITING_FOR_GAMES), "{other}");
+        }
     }
 
     #[test]

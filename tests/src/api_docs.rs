@@ -29,7 +29,8 @@ fails when this page is not what that prints. [watching.md](watching.md) shows i
 next; empty at the end. **Watches** begin with the full state. **Tokens** go into the header `authorization: Bearer TOKEN`;
 [security.md](security.md) says which role may call what. **Refusals** are gRPC statuses with `google.rpc.ErrorInfo` (domain
 `tengen`, a stable reason such as `NO_SUCH_MODEL`), `BadRequest` or `PreconditionFailure` with the field or the subject, and
-`RetryInfo` where another try may pass. **Deadlines** are the caller's; the server gives a call 300 seconds to its first answer.
+`RetryInfo` where another try may pass. **Deadlines** are the caller's; the server gives a call `limits.answer_seconds`
+(300) to its first answer.
 Fields are never renumbered.
 ";
 

@@ -97,11 +97,16 @@ impl Terminal {
         self.process.id()
     }
 
-    /// Waits for the end of the program; the terminal must be as it was before it.
+    /// Waits for the end of a program that took the whole screen; the terminal must be as it was before it.
     pub fn ended_well(mut self) -> ExitStatus {
         // Leaving the other screen and showing the cursor are the last things written.
         self.wait_for("\u{1b}[?1049l");
         self.wait_for("\u{1b}[?25h");
+        self.ended()
+    }
+
+    /// Waits for the end of a program that has written all but its last words; the terminal must be as it was before it.
+    pub fn ended(mut self) -> ExitStatus {
         let status = self.process.wait().expect("it can be waited for");
         let after = tcgetattr(&self.slave).expect("its settings");
         let lines = LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;

@@ -1,7 +1,11 @@
 //! The map must not lie: every path in backticks in `docs/ARCHITECTURE.md` exists in the repository, and so does
-//! everything that README and docs link to.
+//! everything that README and docs link to. Calls that the docs show exist.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+
+use prost::Message;
+use prost_types::FileDescriptorSet;
 
 const MAP: &str = "docs/ARCHITECTURE.md";
 
@@ -61,6 +65,38 @@ fn links_of_the_readme_and_the_docs_lead_somewhere() {
         }
     }
     assert!(links > 0, "no page links to another");
+}
+
+/// What somebody copies from a page into `grpcurl` is there.
+#[test]
+fn every_call_that_the_docs_show_is_one_of_the_services() {
+    let set = FileDescriptorSet::decode(tengen_proto::DESCRIPTOR_SET).expect("the descriptors of this build");
+    let calls: BTreeSet<String> = set
+        .file
+        .iter()
+        .flat_map(|file| file.service.iter().map(move |service| (file.package(), service)))
+        .flat_map(|(package, service)| {
+            let calls = service.method.iter();
+            calls.map(move |call| format!("{package}.{}/{}", service.name(), call.name()))
+        })
+        .collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the repository");
+    let docs = std::fs::read_dir(root.join("docs")).expect("there are docs");
+    let mut pages: Vec<_> = docs.flatten().map(|entry| entry.path()).collect();
+    pages.push(root.join("README.md"));
+    let mut shown = 0;
+    for page in pages {
+        let text = std::fs::read_to_string(&page).expect("a page is text");
+        let is_call = |letter: char| letter.is_ascii_alphanumeric() || "._/".contains(letter);
+        let words = text.split(|letter: char| !is_call(letter));
+        for call in words.filter(|word| word.starts_with("tengen.v1.") && word.contains('/')) {
+            assert!(calls.contains(call), "{} shows {call}, which is no call", page.display());
+            shown += 1;
+        }
+    }
+    assert!(shown > 3, "{shown} calls are shown");
 }
 
 /// Each row of the table names files of tests and, behind each, tests that are in it.

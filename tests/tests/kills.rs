@@ -1,7 +1,11 @@
-//! kill -9 of each process in turn: the run goes on, and what was acknowledged is there once.
+//! kill -9 of each process in turn, and of the command that started them: the run goes on, and what was acknowledged is
+//! there once.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 
 use tengen_proto::v1::Verdict;
 use tengen_records::encode;
@@ -40,26 +44,39 @@ actor_threads = 1
 /// Who is killed, one after the other.
 const TURN: [&str; 4] = ["coordinator", "learner", "actor", "coordinator"];
 
+fn write_run(folder: &Path) -> PathBuf {
+    let path = folder.join("kills.toml");
+    std::fs::write(&path, RUN).unwrap();
+    path
+}
+
+/// The cluster of these tests. The ledger plays at random and names a network that did not: an audit would find it out.
+fn start(run: &Path, data: &Path) -> Up {
+    Up::start_with(run, data, &[], &[("AUDIT__SHARE", "0")])
+}
+
+/// Sends games that must all be stored.
+async fn store(ledger: &mut Ledger, records: &[Vec<u8>]) {
+    let verdicts = ledger.submit(records).await;
+    assert_eq!(verdicts.len(), records.len());
+    assert!(
+        verdicts.iter().all(|verdict| verdict.verdict() == Verdict::Stored),
+        "{verdicts:?}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn killing_each_process_in_turn_loses_and_doubles_nothing() {
     let proof = Proof::begin("processes-killed-in-turn");
     let folder = tempfile::tempdir().unwrap();
-    let run = folder.path().join("kills.toml");
-    std::fs::write(&run, RUN).unwrap();
-    let data = folder.path().join("data");
-    // The ledger plays at random and names a network that did not: an audit would find it out.
-    let mut up = Up::start_with(&run, &data, &[], &[("AUDIT__SHARE", "0")]);
+    let (run, data) = (write_run(folder.path()), folder.path().join("data"));
+    let mut up = start(&run, &data);
     let mut ledger = Ledger::register(up.channel(), 7).await;
     let mut sent = Vec::new();
     for part in TURN {
         let records: Vec<Vec<u8>> = ledger.play_lease().await.iter().map(encode).collect();
         let (first, second) = records.split_at(records.len() / 2);
-        let verdicts = ledger.submit(first).await;
-        assert_eq!(verdicts.len(), first.len());
-        assert!(
-            verdicts.iter().all(|verdict| verdict.verdict() == Verdict::Stored),
-            "{verdicts:?}"
-        );
+        store(&mut ledger, first).await;
 
         let before = progress(&up).await;
         let victim = up.children()[part];
@@ -80,6 +97,37 @@ async fn killing_each_process_in_turn_loses_and_doubles_nothing() {
     ledger.assert_kept(&data);
     let proof = proof.count("kills", TURN.len());
     proof.count("acknowledged_games", ledger.acknowledged.len()).proved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killing_the_command_ends_its_children_and_loses_and_doubles_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (run, data) = (write_run(folder.path()), folder.path().join("data"));
+    let up = start(&run, &data);
+    let mut ledger = Ledger::register(up.channel(), 7).await;
+    let records: Vec<Vec<u8>> = ledger.play_lease().await.iter().map(encode).collect();
+    let (first, second) = records.split_at(records.len() / 2);
+    store(&mut ledger, first).await;
+
+    let before = progress(&up).await;
+    let children = up.children();
+    assert_eq!(children.len(), 3, "{children:?}");
+    // The second half is on its way while the command dies.
+    let (_, _) = tokio::join!(ledger.submit(second), async { signal("KILL", up.id()) });
+    let (status, _) = up.finish();
+    assert_eq!(status.signal(), Some(9), "{status}");
+    // Nobody is left to end them: each sees that its standard input is closed, drains and ends.
+    let mut looks = tokio::time::interval(std::time::Duration::from_millis(100));
+    while children.values().any(|child| is_alive(*child)) {
+        looks.tick().await;
+    }
+
+    let up = start(&run, &data);
+    assert!(progress(&up).await.0 >= before.0, "games were forgotten");
+    ledger.reconnect(up.channel()).await;
+    assert_eq!(ledger.submit_again(&records).await, records.len());
+    assert!(up.interrupt().0.success());
+    ledger.assert_kept(&data);
 }
 
 /// Games stored and steps done.

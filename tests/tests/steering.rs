@@ -1,4 +1,5 @@
-//! A run steered over real processes by the user's command alone: paused, changed, resumed, rolled back, ended.
+//! A run steered over real processes by the user's command alone: paused, changed, resumed, its champion chosen by hand,
+//! rolled back, ended.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "a test's run file need not survive a crash")]
@@ -8,6 +9,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_proto::v1::{RunStatus, WatchStatusRequest};
+use tengen_service::run_config::RunConfig;
 use tengen_system_tests::cluster::{Up, tengen, tengen_ok};
 
 /// Tic-tac-toe without a gate: every candidate is promoted, so generations come quickly.
@@ -63,7 +65,7 @@ async fn until(up: &Up, what: &str, holds: impl Fn(&RunStatus) -> bool) -> RunSt
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_paused_changed_resumed_rolled_back_and_ended() {
+async fn a_run_is_paused_changed_resumed_promoted_by_hand_rolled_back_and_ended() {
     let folder = tempfile::tempdir().unwrap();
     let (run, data) = (folder.path().join("steered.toml"), folder.path().join("data/steered"));
     std::fs::write(&run, RUN).unwrap();
@@ -72,7 +74,9 @@ async fn a_run_is_paused_changed_resumed_rolled_back_and_ended() {
     let rest = pause(&up, &data).await;
     change(&up, &rest).await;
     resume(&up, &rest).await;
+    choose_by_hand(&up, &data).await;
     roll_back(&up).await;
+    make_another(folder.path(), &run);
     check_what_is_told(&up, folder.path());
     end(up);
     check_after_the_end(&run, &data, folder.path());
@@ -107,8 +111,16 @@ async fn change(up: &Up, rest: &RunStatus) {
         "schedule.0.simulations=12",
         "replay.capacity_positions=4000",
     ];
-    let said = steer(up, &[&["settings", "set"], &keys[..]].concat());
     let diff = "- learner.learning_rate = 0.02\n+ learner.learning_rate = 0.005";
+    let said = steer(up, &[&["settings", "set", "--dry-run"], &keys[..]].concat());
+    assert!(said.contains(diff), "{said}");
+    assert!(said.ends_with("nothing was changed: revision 1 stays (--dry-run)\n"), "{said}");
+    let unchanged = up.status().await;
+    assert_eq!(
+        (unchanged.settings_revision, unchanged.simulations, unchanged.window_capacity),
+        (1, 8, 2_000)
+    );
+    let said = steer(up, &[&["settings", "set"], &keys[..]].concat());
     assert!(said.contains(diff) && said.ends_with("revision 2\n"), "{said}");
     let fixed = tengen(["settings", "set", "network.channels=16", "--coordinator", up.url()]);
     let words = String::from_utf8_lossy(&fixed.stderr).into_owned();
@@ -138,6 +150,69 @@ async fn resume(up: &Up, rest: &RunStatus) {
     until(up, "one more generation", |status| status.generation > generation).await;
 }
 
+/// A candidate waits, and nothing is under way that could bring another one.
+async fn candidate_waits(up: &Up, data: &Path) -> RunStatus {
+    steer(up, &["resume", "self-play"]);
+    until(up, "a candidate", |status| status.candidates_waiting > 0).await;
+    steer(up, &["pause", "self-play"]);
+    at_rest(up, data).await;
+    until(up, "the last candidate", |status| status.candidate_due_iteration == 0).await
+}
+
+/// With gating paused people choose: one candidate becomes champion, the next one is given up. What names a champion of
+/// before is refused.
+async fn choose_by_hand(up: &Up, data: &Path) {
+    steer(up, &["pause", "gating"]);
+    let before = candidate_waits(up, data).await;
+    let said = steer(up, &["promote", "latest", "--reason", "it looks good"]);
+    let generation = before.generation + 1;
+    let verdict = format!("is champion, generation {generation}: promoted by hand (local): it looks good");
+    assert!(said.contains(&verdict), "{said}");
+    let status = up.status().await;
+    assert_eq!((status.generation, status.candidates_waiting), (generation, 0));
+
+    let (old, new) = (format!("gen:{}", before.generation), format!("gen:{generation}"));
+    let refused = |words: &[&str]| {
+        let words = words.iter().copied().chain(["--coordinator", up.url()]);
+        let output = tengen(words);
+        assert!(!output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let stale = refused(&["pin", "--expect-champion", &old]);
+    assert!(stale.contains("the order is stale"), "{stale}");
+    let said = steer(up, &["pin", "--expect-champion", &new]);
+    assert_eq!(said.trim(), "paused: self-play, gating; the champion is pinned");
+    let stale = refused(&["unpin", "--expect-champion", &old]);
+    assert!(stale.contains("the order is stale"), "{stale}");
+    assert_eq!(steer(up, &["unpin"]).trim(), "paused: self-play, gating");
+
+    candidate_waits(up, data).await;
+    let said = steer(up, &["reject", "latest", "--reason", "not this one"]);
+    assert!(said.contains("is rejected: rejected by hand (local): not this one"), "{said}");
+    let status = up.status().await;
+    assert_eq!((status.generation, status.candidates_waiting), (generation, 0));
+    steer(up, &["resume", "gating"]);
+    steer(up, &["resume", "self-play"]);
+}
+
+/// Another run of this machine, made beside this one and never started.
+fn make_another(folder: &Path, run: &Path) {
+    let (run, dir) = (run.to_str().unwrap(), folder.join("data"));
+    let words = ["runs", "new", "another", "--from", run, "--set", "learner.batch=16", "--dir"];
+    let said = tengen_ok(words.iter().copied().chain([dir.to_str().unwrap()]));
+    let file = dir.join("another/run.toml");
+    let start = format!(
+        "tengen up --run {} --data {}",
+        file.display(),
+        dir.join("another").display()
+    );
+    assert!(said.contains(&start), "{said}");
+    let config = RunConfig::load(&file).unwrap();
+    assert_eq!((config.run.name.as_str(), config.learner.batch), ("another", 16));
+    let list = runs(folder);
+    assert!(list.contains("another") && list.contains("not started yet"), "{list}");
+}
+
 /// Rolled back and pinned: self-play goes on with generation 1, and candidates are held.
 async fn roll_back(up: &Up) {
     let said = steer(up, &["rollback", "gen:1", "--pin", "--reason", "it played better"]);
@@ -156,6 +231,8 @@ fn check_what_is_told(up: &Up, folder: &Path) {
     for part in [
         "pause             self-play: a look at it  (local)",
         "change-settings   revision 2  (local)",
+        "promote",
+        "reject",
         "roll-back",
     ] {
         assert!(audit.contains(part), "{part:?} in\n{audit}");

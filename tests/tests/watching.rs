@@ -255,6 +255,13 @@ fn look_with_scripts(data: &Path) {
     assert!(status["learner"]["usage"]["cpu_cores_available"].as_u64().unwrap() >= 1);
     let page = tengen_ok(["status", "--data", folder]);
     assert!(page.contains("samples a position") && page.contains("cores"), "{page}");
+
+    let lines = tengen_ok(["iterations", "--json", "--data", folder]);
+    let iterations: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(iterations.last().unwrap()["iteration"], 0);
+    assert!(iterations.iter().all(|one| one["games"].as_u64() >= Some(60)), "{lines}");
+    let table = tengen_ok(["iterations", "--limit", "1", "--data", folder]);
+    assert_eq!(table.lines().count(), 2, "{table}");
 }
 
 fn ask_the_doctor(data: &Path) {
@@ -306,7 +313,43 @@ async fn a_run_is_watched_from_every_side_and_followed_over_a_restart() {
 
     // At rest there is one finding.
     let page = tengen_ok(["doctor", "--data", data.to_str().unwrap()]);
-    assert!(page.contains("(at-rest)") && page.contains("tengen up"), "{page}");
+    for part in ["(at-rest)", "no coordinator serves", "tengen up"] {
+        assert!(page.contains(part), "{page}");
+    }
+}
+
+/// In a terminal the progress of a run is bars that are drawn over, and what happens once is a line above them.
+#[test]
+fn a_run_in_a_terminal_draws_bars() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = write_run(folder.path());
+    let mut command = Command::new(program("tengen"));
+    command
+        .args(["up", "--listen", "127.0.0.1:0", "--run"])
+        .arg(&run)
+        .arg("--data")
+        .arg(folder.path().join("data"));
+    let mut terminal = Terminal::start(command);
+    terminal.wait_for(", coordinator http://127.0.0.1:");
+    for bar in [
+        "games in all, generation",
+        "window         [",
+        "learner        [",
+        "gate           [",
+        "none open",
+        "evaluations/s",
+    ] {
+        terminal.wait_for(bar);
+    }
+    // It goes on: bars grow over the place of those before them.
+    terminal.forget();
+    terminal.wait_for("\u{1b}[");
+    terminal.wait_for("[=");
+    terminal.wait_for(" is champion");
+    signal("INT", terminal.id());
+    terminal.wait_for("draining");
+    terminal.wait_for("stopped");
+    assert!(terminal.ended().success());
 }
 
 /// A view whose coordinator goes away says so and goes on.
@@ -333,15 +376,52 @@ fn last_event(output: &Output) -> Value {
     serde_json::from_str(last).unwrap_or_else(|error| panic!("{error} in {text}"))
 }
 
-/// Ends a program that cannot do what it is told, with its log in this form.
-fn fail(name: &str, arguments: &[&str], format: &str) -> Output {
-    let output = Command::new(program(name))
-        .args(arguments)
-        .args(["--log-format", format])
-        .output()
-        .unwrap();
-    assert!(!output.status.success(), "{name} did what it was told");
-    output
+/// A program that cannot do what it is told.
+struct Failing<'a> {
+    name: &'a str,
+    arguments: Vec<&'a str>,
+    /// Who says so to people in a sentence: that is how a command ends. A server ends with an event.
+    sentence_of: Option<&'a str>,
+}
+
+impl Failing<'_> {
+    /// Ends it, with its log in this form. `tengen` is told the form before its subcommand.
+    fn end(&self, format: &str) -> Output {
+        let form = ["--log-format", format];
+        let mut command = Command::new(program(self.name));
+        match self.name {
+            "tengen" => command.args(form).args(&self.arguments),
+            _ => command.args(&self.arguments).args(form),
+        };
+        let output = command.output().unwrap();
+        assert!(!output.status.success(), "{:?} did what it was told", self.arguments);
+        output
+    }
+}
+
+/// A start of every program, and of those that a command becomes, with a run file, a folder, and one that is not there.
+fn failing<'a>(run: &'a str, data: &'a str, nothing: &'a str) -> [Failing<'a>; 6] {
+    let server = |name, arguments| Failing {
+        name,
+        arguments,
+        sentence_of: None,
+    };
+    let command = |name, arguments, speaker| Failing {
+        name,
+        arguments,
+        sentence_of: Some(speaker),
+    };
+    let listen = ["--listen", "192.0.2.1:1", "--insecure"];
+    let join = ["--join", "http://127.0.0.1:1", "--onnxruntime", nothing];
+    let coordinator = [&["--run", run, "--data", data], &listen[..]].concat();
+    [
+        server("tengen-coordinator", coordinator),
+        server("tengen-actor", [&["--data", data], &join[..]].concat()),
+        server("tengen-learner", vec!["--data", data, "--onnxruntime", nothing]),
+        command("tengen", vec!["status", "--data", nothing], "tengen"),
+        command("tengen", vec!["db", "check", "--data", nothing], "tengen-coordinator"),
+        command("tengen-learner", vec!["bench", "--run", nothing], "tengen-learner"),
+    ]
 }
 
 #[test]
@@ -350,27 +430,8 @@ fn the_event_that_ends_a_process_is_fatal_and_has_its_exit_code() {
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (run, data, nothing) = (path("watched.toml"), path("data"), path("nothing"));
     write_run(folder.path());
-    let starts: [(&str, Vec<&str>); 4] = [
-        (
-            "tengen-coordinator",
-            vec!["--run", &run, "--data", &data, "--listen", "192.0.2.1:1", "--insecure"],
-        ),
-        (
-            "tengen-actor",
-            vec![
-                "--join",
-                "http://127.0.0.1:1",
-                "--data",
-                &data,
-                "--onnxruntime",
-                &nothing,
-            ],
-        ),
-        ("tengen-learner", vec!["--data", &data, "--onnxruntime", &nothing]),
-        ("tengen", vec!["status", "--data", &nothing]),
-    ];
-    for (name, arguments) in starts {
-        let output = fail(name, &arguments, "json");
+    for failing in failing(&run, &data, &nothing) {
+        let output = failing.end("json");
         let event = last_event(&output);
         assert_eq!(
             (&event["level"], &event["fields"]["fatal"]),
@@ -380,17 +441,17 @@ fn the_event_that_ends_a_process_is_fatal_and_has_its_exit_code() {
         assert_eq!(
             event["fields"]["exit_code"].as_i64(),
             output.status.code().map(i64::from),
-            "{name}"
+            "{event}"
         );
         assert!(!event["fields"]["error"].as_str().unwrap().is_empty());
 
-        let output = fail(name, &arguments, "text");
+        let output = failing.end("text");
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         let last = text.lines().last().unwrap();
-        let fatal = last.contains("fatal=true") && last.contains("exit_code=1");
-        // A command tells people in a sentence.
-        assert_eq!(fatal, name != "tengen", "{text}");
-        assert_eq!(last.starts_with("tengen: "), name == "tengen", "{text}");
+        match failing.sentence_of {
+            Some(speaker) => assert!(last.starts_with(&format!("{speaker}: ")), "{text}"),
+            None => assert!(last.contains("fatal=true") && last.contains("exit_code=1"), "{text}"),
+        }
     }
     assert!(!tengen(["--log-format", "xml", "version"]).status.success());
 }

@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tengen_proto::v1::WatchStatusRequest;
 use tengen_proto::v1::run_service_client::RunServiceClient;
+use tengen_proto::v1::{RunStatus, WatchStatusRequest};
 use tengen_system_tests::cluster::{Up, is_alive, tengen, tengen_ok};
 
 /// Connect Four with a tiny network and a short gate.
@@ -71,6 +71,7 @@ async fn a_run_reaches_a_promotion_and_its_champion_is_pulled_played_and_resumed
         children.iter().all(|child| !is_alive(*child)),
         "a child outlived `tengen up`"
     );
+    assert_progress_lines(&lines);
 
     let checkpoint = newest_checkpoint(&data);
     let up = Up::start(&run, &data, &[]);
@@ -111,12 +112,55 @@ async fn a_run_reaches_a_promotion_and_its_champion_is_pulled_played_and_resumed
         assert!(words.contains(part), "{part:?} is missing in the refusal:\n{words}");
     }
 
-    let up = Up::start(&write_run(folder.path(), RUN), &data, &[]);
+    check_actors_and_time(&write_run(folder.path(), RUN), &data, before.games).await;
+}
+
+/// Into a pipe every line begins with the time, and progress is told in lines.
+fn assert_progress_lines(lines: &[String]) {
+    let stamp = |line: &str| -> Option<String> {
+        let (time, _) = line.strip_prefix('[')?.split_once("] ")?;
+        let shaped = time.len() == 8
+            && time
+                .split(':')
+                .all(|part| part.len() == 2 && part.parse::<u8>().is_ok());
+        shaped.then(|| time.to_owned())
+    };
+    let stamps: Vec<String> = lines
+        .iter()
+        .map(|line| stamp(line).unwrap_or_else(|| panic!("no time in {line:?}")))
+        .collect();
+    assert!(stamps.is_sorted(), "{stamps:?}");
+    let parts = [
+        "] iteration ",
+        " positions, window ",
+        " positions/min, ",
+        " evaluations/s",
+    ];
     assert!(
-        up.status().await.games >= before.games,
-        "the refused start changed the run"
+        lines.iter().any(|line| parts.iter().all(|part| line.contains(part))),
+        "no line of progress in\n{}",
+        lines.join("\n")
     );
+}
+
+/// As many actors play as were asked for, and a run that was given a time ends by itself.
+async fn check_actors_and_time(run: &Path, data: &Path, games: u64) {
+    let up = Up::start(run, data, &["--actors", "2"]);
+    assert!(up.status().await.games >= games, "the refused start changed the run");
+    let both = |status: RunStatus| {
+        let alive: Vec<_> = status.actors.into_iter().filter(|actor| actor.alive).collect();
+        (alive.len() == 2).then_some(alive)
+    };
+    let actors = first(&up, both).await;
+    assert_ne!(actors[0].actor_id, actors[1].actor_id);
     assert!(up.interrupt().0.success());
+
+    let (status, lines) = Up::start(run, data, &["--for", "1s"]).finish();
+    assert!(status.success(), "the end of its time is no failure: {status}");
+    assert!(
+        lines.last().is_some_and(|line| line.ends_with("] stopped")),
+        "{lines:?}"
+    );
 }
 
 /// Step of the newest checkpoint.
@@ -135,6 +179,11 @@ fn newest_checkpoint(data: &Path) -> u64 {
 
 /// The first step that the learner reports.
 async fn first_step(up: &Up) -> u64 {
+    first(up, |status| status.learner.map(|learner| learner.step)).await
+}
+
+/// What `look` finds in the first status that shows it.
+async fn first<T>(up: &Up, look: impl Fn(RunStatus) -> Option<T>) -> T {
     let mut client = RunServiceClient::new(up.channel());
     let request = WatchStatusRequest {
         interval_ms: 100,
@@ -143,8 +192,8 @@ async fn first_step(up: &Up) -> u64 {
     let mut updates = client.watch_status(request).await.unwrap().into_inner();
     loop {
         let status = updates.message().await.unwrap().expect("the status stream goes on");
-        if let Some(learner) = status.learner {
-            return learner.step;
+        if let Some(found) = look(status) {
+            return found;
         }
     }
 }
@@ -174,6 +223,18 @@ fn check_at_rest(data: &Path, folder: &Path) {
         pulled.to_str().unwrap(),
     ]);
     assert_checksums(&pulled);
+    // Shown is what the pulled folder says about it.
+    let shown = tengen_ok(["models", "show", "champion", "--data", data]);
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let described: Value = serde_json::from_slice(&std::fs::read(pulled.join("model.json")).unwrap()).unwrap();
+    assert_eq!(shown, described);
+    assert_eq!((&shown["state"], &shown["run"]), (&"champion".into(), &"small".into()));
+    let (generation, verdict) = (shown["generation"].as_u64(), shown["verdict"].as_str());
+    assert!(
+        generation.is_some_and(|generation| generation >= 1)
+            && verdict.is_some_and(|said| said.starts_with("promoted: ")),
+        "{shown:#}"
+    );
     let none = tengen(["status", "--data", folder.join("none").to_str().unwrap()]);
     assert!(
         !none.status.success() && String::from_utf8_lossy(&none.stderr).contains("holds no run"),
@@ -187,6 +248,8 @@ fn check_pull_and_duel(up: &Up, folder: &Path) {
     assert!(tengen_ok(["status", "--coordinator", url]).contains("connect-four"));
     let list = tengen_ok(["models", "list", "--coordinator", url]);
     assert!(list.contains("champion"), "{list}");
+    let shown: Value = serde_json::from_str(&tengen_ok(["models", "show", "--coordinator", url])).unwrap();
+    assert_eq!(shown["state"], "champion");
 
     let pulled = folder.join("pulled");
     tengen_ok([

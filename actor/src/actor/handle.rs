@@ -7,6 +7,7 @@ use tengen_proto::v1::{ReportActorRequest, ReportActorResponse, SubmitGameRespon
 use tengen_records::{LeaseId, RecordId};
 use tengen_service::backoff::Backoff;
 use tengen_service::host;
+use tengen_service::reports::{LEASE_UNPLAYABLE, SPOOL_FULL};
 use tokio::time::{Duration, Instant};
 use tonic::{Code, Status};
 
@@ -208,7 +209,7 @@ impl Actor {
                 match error {
                     WorkError::Call(status) if breaks_link(&status) => self.lose_link(status.message()),
                     WorkError::Lease { lease, reason } => {
-                        self.waiting = format!("a lease cannot be played: {reason}");
+                        self.waiting = format!("{LEASE_UNPLAYABLE}: {reason}");
                         tracing::error!(lease = %lease, %reason, "a lease cannot be played and goes back");
                         self.leases.hand_back(lease);
                         if reason.is_fatal() {
@@ -359,8 +360,8 @@ impl Actor {
         }
         match self.level.room {
             Room::DiskFull => "the disk that its spool is on is full".to_owned(),
-            Room::Nothing => "its spool is full".to_owned(),
-            Room::Matches => "its spool is full up to its reserve: self-play pauses".to_owned(),
+            Room::Nothing => SPOOL_FULL.to_owned(),
+            Room::Matches => format!("{SPOOL_FULL} up to its reserve: self-play pauses"),
             Room::Everything => self.waiting.clone(),
         }
     }

@@ -239,6 +239,7 @@ async fn other_rules_are_refused_with_both_fingerprints() {
     // The coordinator's people need not look for this actor's log.
     let leave = peer.state().reports.last().cloned().expect("it takes leave");
     assert!(leave.gives_up && leave.waiting.contains(&ours), "{leave:?}");
+    assert!(tengen_service::reports::is_other_rules(&leave.waiting), "{leave:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

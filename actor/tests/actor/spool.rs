@@ -6,8 +6,10 @@ use std::path::Path;
 use tengen_actor::Options;
 use tengen_actor::spool::recover;
 use tengen_games::Action;
+use tengen_proto::v1::ReportActorRequest;
 use tengen_records::{LeaseId, RecordId, peek_id};
 use tengen_selfplay::{MatchGame, Plan};
+use tengen_service::reports::SPOOL_FULL;
 
 use crate::peer::{Mood, Peer, Server};
 use crate::{ANY_PORT, Running, options, self_play};
@@ -74,6 +76,10 @@ async fn self_play_pauses_while_the_spool_is_full_and_goes_on_when_it_drains() {
     assert!(bytes_on_disk(data.path()) <= SMALL);
     let waiting = u64::from(peer.state().reports.last().unwrap().queue);
     assert_eq!(waiting, played, "every game played is in the spool");
+    // By these words the coordinator's people are told of it.
+    let says_full = |report: &ReportActorRequest| report.waiting.starts_with(SPOOL_FULL);
+    peer.until("a report that says so", |state| state.reports.last().is_some_and(says_full))
+        .await;
 
     peer.state().mood = Mood::Store;
     // What the peer kept silent about is sent again over the next link.

@@ -15,6 +15,7 @@ use tengen_records::{LeaseId, RunId, encode};
 use tengen_search::Settings;
 use tengen_selfplay::offline::OFFLINE_RUN;
 use tengen_selfplay::{Driver, DriverOptions, EvaluationCache, GameOrder, Lease, ModelBytes, Order, Plan, SessionEvaluator};
+use tengen_service::args::LogArgs;
 use tengen_service::run_config::RunConfig;
 use tengen_service::usage;
 use tokio::process::Command;
@@ -247,7 +248,7 @@ impl GameVisitor for Player<'_> {
 }
 
 /// Has the learner's program measure training.
-pub(super) async fn training(run: &Path, threads: u32, steps: u64) -> anyhow::Result<Training> {
+pub(super) async fn training(run: &Path, threads: u32, steps: u64, log: &LogArgs) -> anyhow::Result<Training> {
     let output = Command::new(programs::find("tengen-learner")?)
         .args([
             "bench",
@@ -258,6 +259,7 @@ pub(super) async fn training(run: &Path, threads: u32, steps: u64) -> anyhow::Re
             "--run",
         ])
         .arg(run)
+        .args(log.to_arguments())
         .stderr(Stdio::inherit())
         .output()
         .await

@@ -380,6 +380,8 @@ pub(super) fn gate_in_short(gate: &Gate) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tengen_proto::v1::LearnerStatus;
+
     use super::*;
 
     #[test]
@@ -448,7 +450,17 @@ mod tests {
             iteration_games: 7,
             iteration_games_target: 100,
             generation: 2,
+            games: 307,
+            positions: 5_252,
             window_positions: 4_000,
+            window_capacity: 60_000,
+            learner: Some(LearnerStatus {
+                step: 65,
+                step_limit: 161,
+                policy_loss: 1.9414,
+                value_loss: 0.8166,
+                ..LearnerStatus::default()
+            }),
             gate: Some(Gate {
                 pairs: 5,
                 pairs_target: 30,
@@ -457,17 +469,26 @@ mod tests {
                 losses: 1,
                 ..Gate::default()
             }),
+            games_per_minute: 1_684.4,
+            positions_per_minute: 30_120.0,
+            evaluations_per_second: 19_017.0,
             ..RunStatus::default()
         };
-        let line = line(&status);
+        let text = line(&status);
         for part in [
-            "iteration 3 7/100",
+            "iteration 3 7/100 games",
             "generation 2",
-            "window 4000",
+            "307 games, 5252 positions",
+            "window 4000/60000",
+            "step 65/161 policy 1.941 value 0.817",
             "gate 5/30 +8 =1 -1",
-            "learner not seen yet",
+            "1684 games/min, 30120 positions/min, 19017 evaluations/s",
         ] {
-            assert!(line.contains(part), "{part:?} in {line}");
+            assert!(text.contains(part), "{part:?} in {text}");
+        }
+        let text = line(&RunStatus::default());
+        for part in ["learner not seen yet", "no gate"] {
+            assert!(text.contains(part), "{part:?} in {text}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! What `tengen up` shows: bars in a terminal, plain lines elsewhere, and a line for everything that happens once.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tengen_proto::v1::{Gate, RunStatus};
 use tokio::time::Instant;
 
@@ -36,10 +36,12 @@ struct Bars {
 
 impl Progress {
     pub(crate) fn new() -> Progress {
-        let style = if std::io::stdout().is_terminal() {
-            Style::Bars(Box::new(Bars::new()))
-        } else {
+        let bars = Bars::new();
+        // Hidden where they could not be drawn over: in a pipe, in a file, in a terminal that cannot go back a line.
+        let style = if bars.all.is_hidden() {
             Style::Lines { last: None }
+        } else {
+            Style::Bars(Box::new(bars))
         };
         Progress {
             started: Instant::now(),
@@ -102,14 +104,19 @@ impl Progress {
     }
 
     fn elapsed(&self) -> String {
-        let seconds = self.started.elapsed().as_secs();
-        format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+        clock(self.started.elapsed())
     }
+}
+
+/// A time as hours, minutes and seconds.
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
 impl Bars {
     fn new() -> Bars {
-        let all = MultiProgress::new();
+        let all = MultiProgress::with_draw_target(ProgressDrawTarget::stdout());
         let bar = |template: &str| {
             let style = ProgressStyle::with_template(template).expect("templates are constants that parse");
             all.add(ProgressBar::new(1).with_style(style.progress_chars("=> ")))
@@ -165,4 +172,17 @@ impl Bars {
 /// Prints a line, also into a pipe that nobody reads any more: the cluster's drain must not die of it.
 fn print_line(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_shown_as_a_clock_shows_it() {
+        let shown = |hours: u64, minutes, seconds| clock(Duration::from_secs((hours * 60 + minutes) * 60 + seconds));
+        assert_eq!(shown(0, 0, 9), "00:00:09");
+        assert_eq!(shown(1, 59, 59), "01:59:59");
+        assert_eq!(shown(100, 2, 30), "100:02:30");
+    }
 }

@@ -19,6 +19,8 @@ pub struct Limits {
     pub header_list_bytes_max: u32,
     /// Time from the first byte of a connection to the end of its handshake, seconds.
     pub handshake_seconds: u32,
+    /// Time from a request to the first byte of its answer, seconds; a whole publication counts.
+    pub answer_seconds: u32,
     /// Time a connection may stay without a request that is served, seconds.
     pub idle_seconds: u32,
     /// Age at which a connection is asked to make place for a fresh one, seconds.
@@ -47,6 +49,7 @@ impl Default for Limits {
             streams_per_connection_max: 256,
             header_list_bytes_max: 16 * 1024,
             handshake_seconds: 10,
+            answer_seconds: 300,
             idle_seconds: 300,
             connection_age_seconds: 6 * 3_600,
             connection_grace_seconds: 60,
@@ -75,6 +78,7 @@ impl Limits {
             ("streams_per_connection_max", self.streams_per_connection_max, 8, 4_096),
             ("header_list_bytes_max", self.header_list_bytes_max, 2_048, 1 << 20),
             ("handshake_seconds", self.handshake_seconds, 1, 300),
+            ("answer_seconds", self.answer_seconds, 1, day),
             ("idle_seconds", self.idle_seconds, 1, 30 * day),
             ("connection_age_seconds", self.connection_age_seconds, 1, 30 * day),
             ("connection_grace_seconds", self.connection_grace_seconds, 1, day),

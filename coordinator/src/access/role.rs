@@ -111,6 +111,7 @@ const TABLE: &[(&str, &[(&str, Needs)])] = &[
         &[
             ("GetStatus", WATCHERS),
             ("WatchStatus", WATCHERS),
+            ("ListIterations", WATCHERS),
             ("ListMatches", WATCHERS),
             ("GetMatch", WATCHERS),
             ("Diagnose", WATCHERS),

@@ -1,6 +1,7 @@
 //! What is wrong with the actors.
 
 use tengen_proto::v1::{Activity, ActorStatus};
+use tengen_service::reports::{LEASE_UNPLAYABLE, SPOOL_FULL, is_other_rules};
 
 use super::{Cause, Snapshot};
 
@@ -8,16 +9,6 @@ use super::{Cause, Snapshot};
 pub(super) const CLOCK_OFF_MS: i64 = 10_000;
 /// A champion this old is no news to any actor: a lease with the one before lasts a minute or two, milliseconds.
 const CHAMPION_PATIENCE_MS: i64 = 600_000;
-/// How actors begin when they cannot use a network (`tengen-actor`).
-const NO_MODEL: &str = "a lease cannot be played";
-/// How actors begin when their spool is full.
-const SPOOL_FULL: &str = "its spool is full";
-/// Words of an actor that has other rules than the run.
-const OTHER_RULES: [&str; 3] = [
-    "fingerprint",
-    "cannot be played by this build",
-    "which this build calls",
-];
 
 pub(super) fn find(snapshot: &Snapshot, causes: &mut Vec<Cause>) {
     let actors = &snapshot.status.actors;
@@ -42,8 +33,7 @@ pub(super) fn find(snapshot: &Snapshot, causes: &mut Vec<Cause>) {
 fn one(snapshot: &Snapshot, actor: &ActorStatus, causes: &mut Vec<Cause>) {
     let (id, host, why) = (actor.actor_id.clone(), actor.host.clone(), actor.waiting.clone());
     if actor.gave_up {
-        let other_rules = OTHER_RULES.iter().any(|words| why.contains(words));
-        causes.push(match other_rules {
+        causes.push(match is_other_rules(&why) {
             true => Cause::OtherRules { actor: id, host, why },
             false => Cause::ActorGaveUp { actor: id, host, why },
         });
@@ -63,7 +53,7 @@ fn one(snapshot: &Snapshot, actor: &ActorStatus, causes: &mut Vec<Cause>) {
         }
         return;
     }
-    if why.starts_with(NO_MODEL) {
+    if why.starts_with(LEASE_UNPLAYABLE) {
         causes.push(Cause::ActorWithoutModel { actor: id.clone(), why });
     } else if why.starts_with(SPOOL_FULL) {
         causes.push(Cause::SpoolFull {
@@ -117,7 +107,7 @@ fn champion(snapshot: &Snapshot, causes: &mut Vec<Cause>) {
         .status
         .actors
         .iter()
-        .any(|actor| actor.waiting.starts_with(NO_MODEL));
+        .any(|actor| actor.waiting.starts_with(LEASE_UNPLAYABLE));
     let age_ms = snapshot.now_ms - champion.created_unix_ms;
     let some_play = models.iter().any(|model| !model.is_empty());
     let is_due = age_ms > CHAMPION_PATIENCE_MS && !snapshot.is_paused(Activity::SelfPlay);

@@ -254,7 +254,7 @@ impl Cause {
     /// What says so.
     pub(crate) fn evidence(&self) -> Vec<String> {
         match self {
-            Cause::AtRest | Cause::NoLearner => Vec::new(),
+            Cause::AtRest => vec!["no coordinator serves the run: this is what its database says".to_owned()],
             Cause::Ended { ended_ms } => vec![format!(
                 "it ended at {}; the audit says who ended it (tengen audit)",
                 moment(*ended_ms)
@@ -298,6 +298,7 @@ impl Cause {
                 vec![format!("{strikes} strikes"), format!("refused in this run: {reasons}")]
             }
             Cause::AuditsFailed { failed, audited } => vec![format!("{failed} of {audited} audited games failed")],
+            Cause::NoLearner => vec!["none has registered since the coordinator began".to_owned()],
             Cause::LearnerSilent { silent_ms, .. } => vec![last_heard(*silent_ms)],
             Cause::WindowBelowMinimum { positions, minimum } => {
                 vec![format!(

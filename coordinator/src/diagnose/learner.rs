@@ -1,5 +1,7 @@
 //! What is wrong with the learner, and who of it and self-play waits for the other.
 
+use tengen_service::reports::WAITING_FOR_GAMES;
+
 use super::actors::{CLOCK_OFF_MS, fell_back};
 use super::{Cause, Snapshot};
 
@@ -21,7 +23,7 @@ pub(super) fn find(snapshot: &Snapshot, causes: &mut Vec<Cause>) {
             positions: status.window_positions,
             minimum: status.window_min_positions,
         });
-    } else if learner.activity.contains("waiting for games") {
+    } else if learner.activity.starts_with(WAITING_FOR_GAMES) {
         causes.push(Cause::LearnerWaits {
             activity: learner.activity.clone(),
             positions_per_minute: status.positions_per_minute,

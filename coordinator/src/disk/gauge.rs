@@ -109,7 +109,7 @@ impl Gauge {
             }),
         };
         let others = gauge.watched.other_bytes();
-        gauge.watched.look(others)?;
+        gauge.watched.look(gauge.watched.uptime.ms(), others)?;
         let (lifeline, stopped) = sync_channel(1);
         let watched = Arc::clone(&gauge.watched);
         let thread = std::thread::Builder::new()
@@ -181,12 +181,11 @@ impl Watched {
         Ok(())
     }
 
-    /// Takes a reading; the files beside the database count as they were at the last walk.
-    fn look(&self, other_bytes: u64) -> io::Result<()> {
+    /// Takes a reading at a time; the files beside the database count as they were at the last walk.
+    fn look(&self, now_ms: u64, other_bytes: u64) -> io::Result<()> {
         let stat = rustix::fs::statvfs(&self.data)?;
         let free_bytes = stat.f_bavail.saturating_mul(stat.f_frsize);
         let data_bytes = other_bytes + database_files(&self.data).iter().map(|path| len(path)).sum::<u64>();
-        let now_ms = self.uptime.ms();
         let mut reading = self.reading();
         let before = self.check(&reading);
         reading.free_bytes = free_bytes;
@@ -215,7 +214,7 @@ fn watch(watched: &Watched, mut other_bytes: u64, stopped: &Receiver<()>) {
         if looks.is_multiple_of(WALK_EVERY) {
             other_bytes = watched.other_bytes();
         }
-        if let Err(error) = watched.look(other_bytes) {
+        if let Err(error) = watched.look(watched.uptime.ms(), other_bytes) {
             tracing::warn!(%error, "the disk could not be looked at");
         }
     }
@@ -251,6 +250,7 @@ mod tests {
     use tengen_service::files::write_atomic;
 
     use super::*;
+    use crate::diagnose::{Snapshot, diagnose};
 
     fn gauge(data: &Path, config: DiskConfig) -> (Gauge, GaugeThread) {
         Gauge::start(data, config).unwrap()
@@ -304,7 +304,41 @@ mod tests {
         drop(thread);
         gauge.note_full();
         assert_eq!(gauge.check(), Err(NoRoom::Full));
-        gauge.watched.look(0).unwrap();
+        gauge.watched.look(1_000, 0).unwrap();
         assert_eq!(gauge.check(), Ok(()));
+    }
+
+    #[test]
+    fn data_that_grows_towards_its_limit_is_forecast_and_the_doctor_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = DiskConfig {
+            free_bytes_min: 0,
+            data_bytes_max: 16 << 20,
+            ..DiskConfig::default()
+        };
+        let (gauge, thread) = gauge(folder.path(), config);
+        drop(thread);
+        let disk_low = || {
+            let status = v1::RunStatus {
+                disk: Some(gauge.status()),
+                ..v1::RunStatus::default()
+            };
+            let snapshot = Snapshot {
+                status,
+                ..Snapshot::default()
+            };
+            let causes = diagnose(&snapshot).into_iter();
+            causes.map(|cause| cause.finding()).find(|finding| finding.cause == "disk-low")
+        };
+        assert_eq!(disk_low(), None, "nothing is known of its growth yet");
+
+        // A mebibyte within an hour, of which fifteen are left.
+        write_atomic(&folder.path().join(FILE_NAME), &[0; 1 << 20]).unwrap();
+        gauge.watched.look(3_600_000, 0).unwrap();
+        let hours_left = gauge.status().hours_left.unwrap();
+        assert!(0.0 < hours_left && hours_left < 15.1, "{hours_left}");
+        let low = disk_low().expect("fewer hours than a day has");
+        assert!(low.evidence[0].contains("grows by 1.0"), "{low:?}");
+        assert!(low.sentence.contains("hours"), "{low:?}");
     }
 }

@@ -13,7 +13,7 @@ pub(crate) enum Wish {
     Pause(Activity),
     Resume(Activity),
     Pin(Expected),
-    Unpin,
+    Unpin(Expected),
     /// The run of this name.
     End(String),
     Promote(ModelId, Expected),
@@ -88,7 +88,7 @@ impl Wish {
             Wish::Pause(_) => "pause",
             Wish::Resume(_) => "resume",
             Wish::Pin(_) => "pin",
-            Wish::Unpin => "unpin",
+            Wish::Unpin(_) => "unpin",
             Wish::End(_) => "end-run",
             Wish::Promote(..) => "promote",
             Wish::Reject(..) => "reject",
@@ -100,7 +100,7 @@ impl Wish {
     pub(super) fn model(&self) -> Option<ModelId> {
         match self {
             Wish::Promote(id, _) | Wish::Reject(id, _) | Wish::RollBack(id, ..) => Some(*id),
-            Wish::Pause(_) | Wish::Resume(_) | Wish::Pin(_) | Wish::Unpin | Wish::End(_) => None,
+            Wish::Pause(_) | Wish::Resume(_) | Wish::Pin(_) | Wish::Unpin(_) | Wish::End(_) => None,
         }
     }
 }

@@ -64,7 +64,7 @@ impl State {
             Wish::Pause(activity) => Ok(Order::Pause(*activity)),
             Wish::Resume(activity) => Ok(Order::Resume(*activity)),
             Wish::Pin(expected) => Ok(Order::Pin(expected.seen())),
-            Wish::Unpin => Ok(Order::Unpin),
+            Wish::Unpin(expected) => Ok(Order::Unpin(expected.seen())),
             Wish::End(run) if run != self.facts.id.as_str() => Err(SteerRefused::OtherRun {
                 expected: run.clone(),
                 found: self.facts.id.to_string(),
@@ -144,7 +144,7 @@ impl State {
         let subject = match wish {
             Wish::Pause(activity) | Wish::Resume(activity) => messages::activity(*activity).name().to_owned(),
             Wish::Promote(id, _) | Wish::Reject(id, _) | Wish::RollBack(id, ..) => id.to_string(),
-            Wish::Pin(_) | Wish::Unpin => self.champion.id.to_string(),
+            Wish::Pin(_) | Wish::Unpin(_) => self.champion.id.to_string(),
             Wish::End(run) => run.clone(),
         };
         let (old, new) = (before.about(wish), after.about(wish));
@@ -277,7 +277,7 @@ impl Standing {
             Wish::Pause(activity) | Wish::Resume(activity) => {
                 either(self.steering.paused.contains(activity), "paused", "goes on")
             }
-            Wish::Pin(_) | Wish::Unpin => either(self.steering.pinned, "pinned", "not pinned"),
+            Wish::Pin(_) | Wish::Unpin(_) => either(self.steering.pinned, "pinned", "not pinned"),
             Wish::End(_) => either(self.steering.ended, "ended", "goes on"),
             Wish::Promote(..) => self.champion.clone(),
             Wish::RollBack(..) if self.steering.pinned => format!("{}, pinned", self.champion),
@@ -315,7 +315,7 @@ fn sentence(wish: &Wish, by: &str, reason: &str) -> String {
         Wish::Reject(..) => "rejected",
         Wish::RollBack(..) => "taken back",
         Wish::End(_) => "the run was ended",
-        Wish::Pause(_) | Wish::Resume(_) | Wish::Pin(_) | Wish::Unpin => "steered",
+        Wish::Pause(_) | Wish::Resume(_) | Wish::Pin(_) | Wish::Unpin(_) => "steered",
     };
     with_reason(format!("{what} by hand ({by})"), reason)
 }

@@ -236,7 +236,8 @@ impl AdminService for AdminApi {
         request: Request<v1::UnpinChampionRequest>,
     ) -> Result<Response<v1::Steering>, Status> {
         let caller = caller(&request)?;
-        let steered = self.steer(&caller, Wish::Unpin, request.into_inner().reason);
+        let v1::UnpinChampionRequest { reason, expected } = request.into_inner();
+        let steered = self.steer(&caller, Wish::Unpin(steer::expected(expected)?), reason);
         Ok(Response::new(steered.await?.steering))
     }
 

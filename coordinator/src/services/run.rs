@@ -17,7 +17,7 @@ use crate::clock::unix_ms;
 use crate::diagnose::{Cause, Snapshot, diagnose};
 use crate::messages;
 use crate::store::gates::{self, GateState};
-use crate::store::{StoreError, actors, settings, tokens};
+use crate::store::{StoreError, actors, progress, settings, tokens};
 
 /// Shortest and longest distance between two messages of a watch, milliseconds.
 const INTERVAL_MS: std::ops::RangeInclusive<u32> = 100..=60_000;
@@ -53,6 +53,22 @@ impl RunService for RunApi {
         let interval = Duration::from_millis(interval_ms.into());
         tokio::spawn(watch::watch(self.0.clone(), interval, seen, statuses));
         Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn list_iterations(
+        &self,
+        request: Request<v1::ListIterationsRequest>,
+    ) -> Result<Response<v1::ListIterationsResponse>, Status> {
+        let v1::ListIterationsRequest {
+            page_size: asked,
+            page_token,
+        } = request.into_inner();
+        let limit = page_size(asked);
+        let before = page_start(&page_token, u32::MAX)?;
+        let page = self
+            .0
+            .read(move |connection| read_iterations(connection, before, limit));
+        Ok(Response::new(page.await?))
     }
 
     async fn list_matches(
@@ -279,6 +295,37 @@ impl Which {
         })
         .transpose()
     }
+}
+
+/// A page of the iterations that ended before one.
+fn read_iterations(
+    connection: &rusqlite::Connection,
+    before: u32,
+    limit: u32,
+) -> Result<v1::ListIterationsResponse, StoreError> {
+    // One more than asked for: the last of the page began when that one ended.
+    let rows = progress::iterations_between(connection, 0, before, limit + 1)?;
+    let surplus = rows.len().saturating_sub(limit as usize);
+    let created_ms = progress::run(connection)?.map_or(0, |run| run.created_ms);
+    let began_ms = std::iter::once(created_ms).chain(rows.iter().map(|row| row.ended_ms));
+    let ascending = rows.iter().zip(began_ms).skip(surplus);
+    let mut iterations: Vec<v1::Iteration> = ascending
+        .map(|(row, began_unix_ms)| v1::Iteration {
+            iteration: row.iteration,
+            games: row.games,
+            positions: row.positions,
+            candidate_due: row.candidate_due,
+            began_unix_ms,
+            ended_unix_ms: row.ended_ms,
+        })
+        .collect();
+    iterations.reverse();
+    let last = iterations.last().filter(|_| surplus > 0);
+    let next_page_token = last.map(|last| last.iteration.to_string()).unwrap_or_default();
+    Ok(v1::ListIterationsResponse {
+        iterations,
+        next_page_token,
+    })
 }
 
 fn read_gates(connection: &rusqlite::Connection, before: u32, limit: u32) -> Result<Vec<v1::Gate>, StoreError> {

@@ -10,11 +10,14 @@ use http_body::Frame;
 use http_body_util::BodyExt;
 use tengen_coordinator::Limits;
 use tengen_proto::v1;
+use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_service::channel::{Channel, MESSAGE_BYTES_MAX};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::{Code, Request, Status};
@@ -111,6 +114,23 @@ async fn a_connection_that_says_nothing_or_dribbles_is_closed() {
     // Both are closed by the server; nothing else ends these reads.
     tokio::join!(read_to_close(&mut silent), read_to_close(&mut dribbling));
     guarded.status_with(&guarded.role("viewer")).await.expect("a status");
+    guarded.rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_not_answered_in_time_is_given_up() {
+    let limits = Limits {
+        answer_seconds: 1,
+        ..Limits::default()
+    };
+    let guarded = Guarded::start_with(limits).await;
+    let mut models = ModelServiceClient::new(guarded.channel(&guarded.role("learner")));
+    // A publication whose first part never comes: there is nothing to answer.
+    let (parts, stream) = mpsc::channel::<v1::PublishModelRequest>(1);
+    let late = models.publish_model(ReceiverStream::new(stream)).await;
+    let status = late.expect_err("nobody answers");
+    assert_eq!((status.code(), status.message()), (Code::Cancelled, "Timeout expired"));
+    drop(parts);
     guarded.rig.stop().await;
 }
 

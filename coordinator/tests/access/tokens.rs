@@ -116,6 +116,10 @@ async fn a_token_that_expires_ends_its_open_stream_and_every_later_call() {
     assert_refused(&end, Code::Unauthenticated, "TOKEN_EXPIRED", &token.token_id);
     let again = guarded.status_with(&brief).await.expect_err("a refusal");
     assert_refused(&again, Code::Unauthenticated, "TOKEN_EXPIRED", "has expired");
+    let found = findings(&guarded).await;
+    let refused = finding(&found, "token-refused");
+    assert!(refused.sentence.contains("whose time is over"), "{refused:?}");
+    assert!(refused.evidence[0].contains("has expired"), "{refused:?}");
     guarded.rig.stop().await;
 }
 
@@ -237,7 +241,9 @@ async fn findings(guarded: &Guarded) -> Vec<v1::Finding> {
 
 fn finding<'a>(findings: &'a [v1::Finding], cause: &str) -> &'a v1::Finding {
     let found = findings.iter().find(|finding| finding.cause == cause);
-    found.unwrap_or_else(|| panic!("no {cause} in {findings:#?}"))
+    let found = found.unwrap_or_else(|| panic!("no {cause} in {findings:#?}"));
+    assert!(!found.evidence.is_empty(), "{found:?}");
+    found
 }
 
 #[tokio::test]

@@ -20,6 +20,8 @@ pub(crate) async fn found(rig: &Rig, cause: &str) -> v1::Finding {
     let found = findings.iter().find(|finding| finding.cause == cause).cloned();
     let found = found.unwrap_or_else(|| panic!("no {cause} in {findings:#?}"));
     assert!(!found.sentence.is_empty() && !found.remedy.is_empty(), "{found:?}");
+    assert!(!found.evidence.is_empty(), "{found:?}");
+    assert!(found.evidence.iter().all(|line| !line.is_empty()), "{found:?}");
     found
 }
 

@@ -1,6 +1,7 @@
 //! A run over several starts of the process.
 
 use tengen_coordinator::{Coordinator, CoordinatorError, ReadOnly, ReadOnlyOptions};
+use tengen_games::AnyGame;
 use tengen_proto::v1;
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tokio_util::sync::CancellationToken;
@@ -107,6 +108,37 @@ async fn what_is_fixed_for_a_run_cannot_change_and_the_refusal_names_it() {
         .expect("it starts")
         .stop()
         .await;
+}
+
+#[tokio::test]
+async fn changed_planes_alone_are_refused_with_both_fingerprints_and_the_way_out() {
+    let folder = Rig::start(TIC_TAC_TOE).await.stop().await;
+    // As a build with the same rules and other planes would have left it.
+    let foreign = rusqlite::Connection::open(folder.path().join("tengen.db")).expect("a database");
+    let change = "UPDATE run SET feature_fingerprint = zeroblob(32)";
+    assert_eq!(foreign.execute(change, []).expect("a changed run"), 1);
+    drop(foreign);
+    let refused = Coordinator::start(options(folder.path(), TIC_TAC_TOE), CancellationToken::new())
+        .await
+        .expect_err("a refusal")
+        .to_string();
+    let now = AnyGame::parse("tic-tac-toe").expect("a game").feature_fingerprint();
+    let planes = format!(
+        "planes (feature fingerprint): the run has {}, now it is {now}",
+        "0".repeat(64)
+    );
+    assert!(refused.contains(&planes), "{refused}");
+    for other in ["rules fingerprint", "network shape", "run.", "network."] {
+        let changed = format!("\n  {other}");
+        assert!(!refused.contains(&changed), "{other} did not change: {refused}");
+    }
+    for way_out in [
+        "the run is untouched",
+        "restore the old values",
+        "another --data folder",
+    ] {
+        assert!(refused.contains(way_out), "{way_out:?} in {refused}");
+    }
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ async fn change(rig: &Rig, request: v1::ChangeSettingsRequest) -> Result<v1::Cha
     Ok(rig.admin().await.change_settings(request).await?.into_inner())
 }
 
-async fn set(rig: &Rig, assignments: &[(&str, &str)]) -> v1::ChangeSettingsResponse {
+pub(crate) async fn set(rig: &Rig, assignments: &[(&str, &str)]) -> v1::ChangeSettingsResponse {
     change(rig, request(assignments)).await.expect("they are changed")
 }
 

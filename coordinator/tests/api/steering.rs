@@ -11,6 +11,7 @@ use tonic_types::StatusExt;
 use crate::database::assert_sound;
 use crate::gates::{play_gate, with_candidate};
 use crate::rig::{Actor, FIXED, Learner, NONE, Rig, TIC_TAC_TOE};
+use crate::settings;
 
 const REASON: &str = "the test wants it";
 
@@ -83,6 +84,14 @@ pub(crate) async fn pin(rig: &Rig, expected: Option<v1::Expected>) -> Result<v1:
         reason: String::new(),
     };
     Ok(rig.admin().await.pin_champion(request).await?.into_inner())
+}
+
+async fn unpin(rig: &Rig, expected: Option<v1::Expected>) -> Result<v1::Steering, Status> {
+    let request = v1::UnpinChampionRequest {
+        reason: REASON.to_owned(),
+        expected,
+    };
+    Ok(rig.admin().await.unpin_champion(request).await?.into_inner())
 }
 
 pub(crate) async fn end(rig: &Rig, run: &str) -> Result<v1::Steering, Status> {
@@ -377,12 +386,8 @@ async fn a_roll_back_names_an_earlier_champion_and_generations_go_on_counting() 
         held.verdict
     );
     let seen = expected(&rig).await;
-    let unpinned = rig
-        .admin()
-        .await
-        .unpin_champion(v1::UnpinChampionRequest::default())
-        .await;
-    assert!(!unpinned.expect("it is unpinned").into_inner().pinned);
+    let unpinned = unpin(&rig, seen.clone()).await.expect("it is unpinned");
+    assert!(!unpinned.pinned);
     let promoted = promote(&rig, &held, seen).await.expect("it is promoted");
     assert_eq!(promoted.generation, Some(3), "generation 2 stays the other network's");
     assert_refused(
@@ -395,11 +400,11 @@ async fn a_roll_back_names_an_earlier_champion_and_generations_go_on_counting() 
 }
 
 #[tokio::test]
-async fn pinning_names_the_champion_it_was_based_on() {
+async fn pinning_and_unpinning_name_the_champion_they_were_based_on() {
     let (rig, mut actor, _learner) = with_candidate(FIXED).await;
     let seen = expected(&rig).await;
     play_gate(&rig, &mut actor, Some(0)).await;
-    assert_refused(pin(&rig, seen).await, Code::Aborted, "STALE");
+    assert_refused(pin(&rig, seen.clone()).await, Code::Aborted, "STALE");
     let pinned = pin(&rig, expected(&rig).await).await;
     assert!(pinned.expect("it is pinned").pinned);
     let row = rig.trail().await.remove(0);
@@ -407,6 +412,15 @@ async fn pinning_names_the_champion_it_was_based_on() {
         (row.action.as_str(), row.old.as_str(), row.new.as_str()),
         ("pin", "not pinned", "pinned")
     );
+
+    let text = assert_refused(unpin(&rig, seen.clone()).await, Code::Aborted, "STALE");
+    for champion in [&seen.expect("expected").champion_id, &rig.model("champion").await.model_id] {
+        assert!(text.contains(&name(champion)), "{text}");
+    }
+    assert_eq!(unpin(&rig, None).await.expect_err("a refusal").code(), Code::InvalidArgument);
+    assert!(rig.status().await.steering.expect("steering").pinned, "nothing has changed");
+    let unpinned = unpin(&rig, expected(&rig).await).await.expect("it is unpinned");
+    assert!(!unpinned.pinned);
     rig.stop().await;
 }
 
@@ -449,4 +463,51 @@ async fn an_ended_run_hands_out_nothing_takes_no_candidate_and_stays_readable() 
     assert_eq!(rig.listed_models().await.len(), 2);
     let folder = rig.stop().await;
     assert_sound(folder.path()).await;
+}
+
+#[tokio::test]
+async fn every_order_has_its_row_in_the_audit_with_who_gave_it_and_what_was_before_and_after() {
+    let (rig, mut actor, mut learner) = with_candidate(FIXED).await;
+    pause(&rig, Activity::Training).await;
+    resume(&rig, Activity::Training).await;
+    settings::set(&rig, &[("learner.learning_rate", "0.005")]).await;
+    pin(&rig, expected(&rig).await).await.expect("it is pinned");
+    unpin(&rig, expected(&rig).await).await.expect("it is unpinned");
+    let first = rig.model("latest").await;
+    reject(&rig, &first).await.expect("it is rejected");
+    actor.deliver(4).await;
+    learner.publish(2).await.expect("a candidate");
+    let (zero, second) = (rig.model("gen:0").await, rig.model("latest").await);
+    promote(&rig, &second, expected(&rig).await)
+        .await
+        .expect("it is promoted");
+    roll_back(&rig, &zero, false).await.expect("it is champion again");
+    end(&rig, "test").await.expect("it has ended");
+
+    let champion = |generation: u32, model: &v1::Model| format!("generation {generation} ({})", name(&model.model_id));
+    let (before, after) = (champion(0, &zero), champion(1, &second));
+    let wanted = [
+        ("pause", "goes on", "paused"),
+        ("resume", "paused", "goes on"),
+        (
+            "change-settings",
+            "learner.learning_rate = 0.02",
+            "learner.learning_rate = 0.005",
+        ),
+        ("pin", "not pinned", "pinned"),
+        ("unpin", "pinned", "not pinned"),
+        ("reject", "gate 1", "no candidate"),
+        ("promote", before.as_str(), after.as_str()),
+        ("roll-back", after.as_str(), before.as_str()),
+        ("end-run", "goes on", "ended"),
+    ];
+    let trail = rig.trail().await;
+    let newest = trail.iter().take(wanted.len()).rev();
+    let rows: Vec<_> = newest
+        .map(|row| (row.action.as_str(), row.old.as_str(), row.new.as_str()))
+        .collect();
+    assert_eq!(rows, wanted);
+    let orders = &trail[..wanted.len()];
+    assert!(orders.iter().all(|row| row.who == "local"), "{trail:#?}");
+    rig.stop().await;
 }

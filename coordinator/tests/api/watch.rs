@@ -5,6 +5,7 @@ use tengen_proto::v1::run_event::Event;
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tonic::{Code, Streaming};
 
+use crate::gates::with_candidate;
 use crate::rig::{Actor, FIXED, Learner, NONE, Reached, Rig, TIC_TAC_TOE};
 
 async fn watch(rig: &Reached, resume_token: &str) -> Result<Streaming<v1::RunStatus>, tonic::Status> {
@@ -105,6 +106,70 @@ async fn a_decided_gate_is_an_event_and_its_evidence_counts_to_its_tally() {
         .await
         .expect_err("a refusal");
     assert_eq!(unclear.code(), Code::InvalidArgument);
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn a_gate_forecasts_its_end_from_the_pairs_left_and_the_rate_of_its_games() {
+    let (rig, mut actor, _learner) = with_candidate(FIXED).await;
+    let work = actor.match_work(100.0).await;
+    // Two pairs are wanted; half a pair is still to be played whole.
+    for (index, games_left) in [(0, 4.0), (1, 2.0), (2, 2.0)] {
+        let record = actor.play_to(&work, index, Some(0));
+        assert_eq!(actor.submit(&record).await, v1::Verdict::Stored);
+        let status = rig.status().await;
+        let gate = status.gate.expect("a gate");
+        assert_eq!(f64::from(gate.pairs_target - gate.pairs) * 2.0, games_left);
+        let rate = f64::from(status.match_games_per_minute);
+        assert!(rate > 0.0, "a game came just now");
+        let seconds = gate.seconds_left_max.expect("a forecast");
+        let games = seconds * rate / 60.0;
+        assert!((games - games_left).abs() < 1e-3, "{games} games in {seconds} seconds");
+    }
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn iterations_that_ended_are_listed_in_pages_each_from_the_end_of_the_one_before() {
+    let rig = Rig::start(&format!("{TIC_TAC_TOE}{NONE}")).await;
+    let list = async |page_token: &str| {
+        let mut client = RunServiceClient::new(rig.channel().await);
+        let request = v1::ListIterationsRequest {
+            page_size: 2,
+            page_token: page_token.to_owned(),
+        };
+        client.list_iterations(request).await.map(tonic::Response::into_inner)
+    };
+    assert_eq!(list("").await.expect("a page"), v1::ListIterationsResponse::default());
+    let mut actor = Actor::new(&rig, "actor-1").await;
+    let mut positions = Vec::new();
+    for _ in 0..3 {
+        actor.deliver(4).await;
+        positions.push(rig.status().await.positions);
+    }
+    // One more game, of an iteration that has not ended.
+    actor.deliver(1).await;
+
+    let first = list("").await.expect("a page");
+    assert_eq!(first.iterations.len(), 2);
+    let rest = list(&first.next_page_token).await.expect("a page");
+    assert_eq!((rest.iterations.len(), rest.next_page_token.as_str()), (1, ""));
+    let mut began = rig.status().await.created_unix_ms;
+    let ascending = rest.iterations.iter().chain(first.iterations.iter().rev());
+    for (number, (iteration, positions)) in ascending.zip(positions).enumerate() {
+        let wanted = v1::Iteration {
+            iteration: number as u32,
+            games: 4,
+            positions,
+            candidate_due: true,
+            began_unix_ms: began,
+            ended_unix_ms: iteration.ended_unix_ms,
+        };
+        assert_eq!(*iteration, wanted);
+        began = iteration.ended_unix_ms;
+    }
+    let refused = list("yesterday").await.expect_err("a refusal");
+    assert_eq!(refused.code(), Code::InvalidArgument);
     rig.stop().await;
 }
 

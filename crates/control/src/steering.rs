@@ -60,8 +60,8 @@ pub enum Order {
     Resume(Activity),
     /// Let no gate change this champion.
     Pin(Seen),
-    /// Let gates promote again.
-    Unpin,
+    /// Let gates promote again over this champion.
+    Unpin(Seen),
     /// End the run.
     End {
         /// In whose words the gate in progress is closed.

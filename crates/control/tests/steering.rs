@@ -294,7 +294,7 @@ impl Run {
             Op::Set(activity, true) => Order::Pause(activity),
             Op::Set(activity, false) => Order::Resume(activity),
             Op::Pin(true) => Order::Pin(self.seen()),
-            Op::Pin(false) => Order::Unpin,
+            Op::Pin(false) => Order::Unpin(self.seen()),
             Op::Promote(n) if self.published > 0 && !self.champions.contains_key(&pick(n)) => {
                 promote(pick(n), self.seen())
             }
@@ -505,7 +505,7 @@ fn a_candidate_that_passes_while_the_champion_is_pinned_is_held() {
         let held = |effect: &Effect| matches!(effect, Effect::Held { model, .. } if *model == candidate);
         assert!(run.effects.iter().any(held), "{:?}", run.effects);
         assert_eq!(run.control.generation(), 0);
-        run.order(Order::Unpin).expect("it goes on");
+        run.order(Order::Unpin(run.seen())).expect("it goes on");
         run.order(promote(candidate, run.seen())).expect("by hand");
         assert_eq!(run.control.generation(), 1);
     }
@@ -615,7 +615,7 @@ fn an_ended_run_hands_out_nothing_wants_no_candidate_and_takes_no_order() {
     run.store(LeaseId([99; 16]));
     assert_eq!(run.control.iteration(), iteration + 1);
     assert!(!run.control.wants_candidate(iteration + 1));
-    assert_eq!(run.order(Order::Unpin), Err(OrderRefused::Ended));
+    assert_eq!(run.order(Order::Unpin(run.seen())), Err(OrderRefused::Ended));
     let again = run.restored(rules(fixed(4), 1));
     assert!(again.steering().ended && again.gate().is_none());
 }

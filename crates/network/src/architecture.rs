@@ -27,7 +27,8 @@
 //! pool(z) = concatenation of mean over H, W and max over H, W      [N, 2 * channels of z], means first
 //! ```
 //!
-//! No tensor depends on `H` or `W`, so weights carry over to other board sizes.
+//! No tensor depends on `H` or `W`, so the weights of a game are also weights of the same game on a board of another size,
+//! as long as its planes and action blocks are the same. The scales of planes are constants of the graph and no weights.
 //!
 //! **Training form.** The convolutions of stem, blocks and `value.conv` ([`Layer::batch_norm`]) are trained without a
 //! bias and followed by batch norm (before the addition and the ReLU);

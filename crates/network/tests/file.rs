@@ -1,8 +1,8 @@
 //! The model file: bytes, metadata and weights there and back, and what is refused.
 
-use tengen_games::{ActionBlock, Fingerprint};
+use tengen_games::{ActionBlock, AnyGame, Fingerprint};
 use tengen_network::{
-    Metadata, MetadataError, Precision, ReadError, Shape, Tensor, Weights, WeightsError, WriteError, model_id,
+    Config, Metadata, MetadataError, Precision, ReadError, Shape, Tensor, Weights, WeightsError, WriteError, model_id,
     random_weights, read_metadata, read_weights, write_onnx,
 };
 
@@ -222,4 +222,43 @@ fn a_seed_decides_the_network_and_another_head_changes_no_other_tensor() {
     for (name, tensor) in one.iter() {
         assert_eq!(other.get(name), Some(tensor), "{name}");
     }
+}
+
+#[test]
+fn weights_of_one_board_size_are_weights_of_every_other() {
+    let shape_of = |game: &str| {
+        let config = Config {
+            blocks: 1,
+            channels: 8,
+            ..Config::default()
+        };
+        let game = AnyGame::parse(game).unwrap_or_else(|error| panic!("{game}: {error}"));
+        Shape::new(game.spec(), &config).expect("a network")
+    };
+    // Heads of cells and of decisions, cells and a swap, points and a pass, stages, and the cells of a triangle.
+    for (small, large) in [
+        ("caro5?size=9", "caro5?size=15"),
+        ("hex?size=5", "hex?size=11"),
+        ("go?size=9", "go?size=19"),
+        ("amazons?size=6", "amazons?size=10"),
+        ("black-hole?rows=5", "black-hole?rows=9"),
+    ] {
+        let (from, to) = (shape_of(small), shape_of(large));
+        assert!(from.actions() < to.actions(), "{small} and {large}");
+        let file = write_onnx(&from, &random_weights(&from, 7), &Metadata::of_shape(&from)).expect(small);
+        let weights = read_weights(&file).expect(small);
+        assert_eq!(weights.check(&to), Ok(()), "{small} to {large}");
+        let carried = write_onnx(&to, &weights, &Metadata::of_shape(&to)).expect(large);
+        assert_eq!(read_weights(&carried), Ok(weights), "{small} to {large}");
+    }
+
+    // Another choice of actions is another head, on a board of any size.
+    let without_swap2 = shape_of("caro5?opening=none");
+    let weights = random_weights(&shape_of("caro5?size=9"), 7);
+    assert_eq!(
+        weights.check(&without_swap2),
+        Err(WeightsError::Unknown {
+            name: "policy.1.bias".to_owned()
+        })
+    );
 }

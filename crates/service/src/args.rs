@@ -7,11 +7,14 @@ use clap::{Args, ValueEnum};
 use crate::metrics::MetricsArgs;
 use crate::telemetry;
 
+/// What is logged when nobody says how much.
+const USUAL_LEVEL: &str = "info";
+
 /// How much to say, and in which form.
 #[derive(Args, Clone, Debug)]
 pub struct LogArgs {
     /// What to log: error, warn, info, debug, trace, or a filter such as `info,tengen_actor=debug`
-    #[arg(long, value_name = "LEVEL", default_value = "info", global = true)]
+    #[arg(long, value_name = "LEVEL", default_value = USUAL_LEVEL, global = true)]
     pub log: String,
     /// Form of the log on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, global = true)]
@@ -27,6 +30,21 @@ impl LogArgs {
             "--log-format".into(),
             self.log_format.as_str().into(),
         ]
+    }
+
+    /// The same for a program that a command becomes, whose `words` may speak of the log, too, and no option twice: what
+    /// is as it would be anyway, and what the words say themselves, is left out.
+    pub fn to_arguments_before(&self, words: &[OsString]) -> Vec<OsString> {
+        let usual = [USUAL_LEVEL, LogFormat::default().as_str()];
+        let said = |option: &OsString| {
+            let begin = [option.as_encoded_bytes(), b"=".as_slice()].concat();
+            let same = |word: &OsString| word == option || word.as_encoded_bytes().starts_with(&begin);
+            words.iter().any(same)
+        };
+        let arguments = self.to_arguments();
+        let pairs = arguments.chunks(2).zip(usual);
+        let kept = pairs.filter(|(pair, usual)| pair[1] != **usual && !said(&pair[0]));
+        kept.flat_map(|(pair, _)| pair.to_vec()).collect()
     }
 }
 
@@ -102,5 +120,38 @@ pub fn exit_status(program: &str, result: anyhow::Result<()>) -> std::process::E
             telemetry::tell_end(program, &error, status);
             status.into()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_told_of_the_log_what_it_would_not_do_anyway_and_nothing_twice() {
+        let check = |log: &str, log_format: LogFormat, words: &[&str], wanted: &[&str]| {
+            let log = LogArgs {
+                log: log.to_owned(),
+                log_format,
+            };
+            let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+            assert_eq!(log.to_arguments_before(&words), wanted, "{log:?} {words:?}");
+        };
+        check("info", LogFormat::Text, &["check"], &[]);
+        check("info", LogFormat::Json, &["check"], &["--log-format", "json"]);
+        check("debug", LogFormat::Text, &[], &["--log", "debug"]);
+        check(
+            "debug",
+            LogFormat::Json,
+            &["check"],
+            &["--log", "debug", "--log-format", "json"],
+        );
+        check(
+            "debug",
+            LogFormat::Json,
+            &["--log-format=text"],
+            &["--log", "debug"],
+        );
+        check("debug", LogFormat::Text, &["--log", "warn"], &[]);
     }
 }

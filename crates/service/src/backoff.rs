@@ -59,4 +59,19 @@ mod tests {
         assert!(delays.iter().all(|&delay| delay <= DELAY_MAX * 2), "{delays:?}");
         assert!(delays[19] >= DELAY_MAX, "{delays:?}");
     }
+
+    /// Whoever lost the same coordinator does not come back to it at the same moments.
+    #[test]
+    fn two_series_wait_differently_and_so_do_two_of_the_longest_waits() {
+        let series = || {
+            let mut backoff = Backoff::default();
+            (0..20).map(|_| backoff.next_delay()).collect::<Vec<_>>()
+        };
+        let (one, other) = (series(), series());
+        assert_ne!(one, other);
+        // Without jitter they would all be the longest.
+        let mut longest = one[10..].to_vec();
+        longest.dedup();
+        assert!(longest.len() > 1, "{one:?}");
+    }
 }

@@ -1,5 +1,5 @@
 //! What every process of the house needs and none of them should write twice: the configuration of the run and of each
-//! process, logging, shutdown, back-off, what a process takes of its machine, metrics, durable file writes, the lock of a data
+//! process, logging, shutdown, back-off, what a process takes of its machine, metrics, the words of reports, durable file writes, the lock of a data
 //! folder, the way to the coordinator and the health probe.
 //!
 //! **This crate knows no game, no record and no service of ours**: it is the kit, not the work.
@@ -14,6 +14,7 @@ pub mod host;
 pub mod lock;
 pub mod metrics;
 pub mod process_config;
+pub mod reports;
 pub mod run_config;
 pub mod shutdown;
 pub mod telemetry;

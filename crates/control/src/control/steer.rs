@@ -25,7 +25,10 @@ impl Control {
                 self.check(seen)?;
                 self.steering.pinned = true;
             }
-            Order::Unpin => self.steering.pinned = false,
+            Order::Unpin(seen) => {
+                self.check(seen)?;
+                self.steering.pinned = false;
+            }
             Order::End { reason } => {
                 self.close_gate(&reason, Fate::Waits, &mut effects);
                 self.steering.ended = true;

@@ -60,8 +60,9 @@ else
 endif
 
 # What `make test` does with a bound on the plies of each game.
-conformance: setup ## check the laws of every game over 10,000 random games, however long those are (GAME=go for one)
+conformance: setup ## check every game over 10,000 random games, however long, and the deepest counts (GAME=go for one)
 	$(CARGO) test --locked -p tengen-games --lib -- --ignored --nocapture conformance_in_full::$(GAME)
+	$(CARGO) test --locked -p tengen-games --test rules -- --ignored $(GAME)
 
 check: setup ## format, clippy, docs, architecture, scripts, licences: warnings are errors
 	$(CARGO) fmt --all --check

@@ -170,3 +170,40 @@ fn every_game_of_the_registry_is_trained() {
     let trained: Vec<&str> = TRAINED.iter().map(|id| id.split('?').next().unwrap()).collect();
     assert_eq!(trained, registry::names());
 }
+
+#[test]
+fn the_checklist_of_a_game_measures_training_too() {
+    let text = tengen_ok([
+        "rules",
+        "check",
+        "tic-tac-toe",
+        "--games",
+        "4",
+        "--simulations",
+        "2",
+        "--json",
+    ]);
+    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let measured = |item: &str| {
+        let lines = report["lines"].as_array().unwrap();
+        let line = lines.iter().find(|line| line["item"] == item);
+        let line = line.unwrap_or_else(|| panic!("no line {item:?}: {text}"));
+        line["measured"].as_str().unwrap()
+    };
+    let generations = measured("training reads the data and the next generation loads it");
+    for part in [
+        ", 0 rejected by the coordinator",
+        "exported generation ",
+        "games are stored that networks it trained have played",
+    ] {
+        assert!(generations.contains(part), "{part}: {generations}");
+    }
+    let mass = measured("the policy has no weight on what is always illegal");
+    assert!(mass.contains("which is masked before the search sees it"), "{mass}");
+    let saved = measured("training parameters are saved with the network");
+    assert!(
+        saved.contains("train_batch 32") && saved.contains("train_learning_rate "),
+        "{saved}"
+    );
+    assert!(!text.contains("not measured"), "{text}");
+}

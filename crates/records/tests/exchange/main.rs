@@ -2,6 +2,7 @@
 
 mod conflicts;
 mod round_trips;
+mod sgf;
 mod spoilt;
 
 use rand::SeedableRng;

@@ -81,8 +81,9 @@ bench: test-needs setup ## measure rules, data path and the window at full size 
 	$(CARGO) bench --locked --profile dev -p tengen-replay --bench window
 
 # Public rules libraries from PyPI go into an environment of their own, target/cross-check.
-cross-check: ## compare the rules with public implementations: SUBJECT=five_in_a_row for one, CROSS_CHECK_GAMES=100 for less
+cross-check: ## compare rules and .npz with public implementations: SUBJECT=five_in_a_row for one, CROSS_CHECK_GAMES=100 for less
 	$(CARGO) build --locked -p tengen-games --example referee
+	$(CARGO) build --locked -p tengen --bin tengen
 	scripts/cross-check $(SUBJECT)
 
 # What crashes may cost, at full length: the tests that `make test` runs in short, and the long counts of spoilt records. Each

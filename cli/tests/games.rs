@@ -118,8 +118,9 @@ fn a_game_is_shown_with_its_board_at_any_ply() {
     assert!(error.contains("the game has 15 plies, not 16"), "{error}");
 }
 
+/// By the bytes of the archive; `make cross-check` loads one with numpy.
 #[test]
-fn positions_are_written_as_arrays_that_numpy_reads() {
+fn positions_are_written_as_arrays_of_the_stated_shapes() {
     let folder = Folder::new();
     let sgf = folder.write("offer.sgf", OFFER);
     let out = folder.path("positions.npz");

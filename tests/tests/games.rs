@@ -107,7 +107,7 @@ fn has_played(generation: u32, up: &Up) -> bool {
         "--kind",
         "self-play",
         "--model",
-        &model,
+        model.as_str(),
         "--coordinator",
         up.url(),
     ]);

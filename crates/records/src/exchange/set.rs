@@ -72,7 +72,7 @@ pub struct Manifest {
     pub validation: Part,
     /// Games that came more than once, counted once above.
     pub duplicates: u64,
-    /// Where they came from.
+    /// The files of its import; what else they hold is in other sets.
     pub sources: Vec<Source>,
 }
 
@@ -90,13 +90,13 @@ pub struct Part {
     pub blake3: String,
 }
 
-/// A file that games came from.
+/// A file that was imported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
     /// Its path as given.
     pub file: String,
-    /// Games of it that are good.
+    /// Games of it that are good, by whatever rules.
     pub games: u64,
     /// Games of it that were refused.
     pub refused: u64,

@@ -60,8 +60,9 @@ else
 endif
 
 # What `make test` does with a bound on the plies of each game.
-conformance: setup ## check the laws of every game over 10,000 random games, however long those are (GAME=go for one)
+conformance: setup ## check every game over 10,000 random games, however long, and the deepest counts (GAME=go for one)
 	$(CARGO) test --locked -p tengen-games --lib -- --ignored --nocapture conformance_in_full::$(GAME)
+	$(CARGO) test --locked -p tengen-games --test rules -- --ignored $(GAME)
 
 check: setup ## format, clippy, docs, architecture, scripts, licences: warnings are errors
 	$(CARGO) fmt --all --check
@@ -84,8 +85,9 @@ bench: test-needs setup ## measure rules, data path, the window at full size, tr
 	$(CARGO) run --locked -p tengen-system-tests --example selfplay_speed
 
 # Public rules libraries from PyPI go into an environment of their own, target/cross-check.
-cross-check: ## compare the rules with public implementations: SUBJECT=five_in_a_row for one, CROSS_CHECK_GAMES=100 for less
+cross-check: ## compare rules and .npz with public implementations: SUBJECT=five_in_a_row for one, CROSS_CHECK_GAMES=100 for less
 	$(CARGO) build --locked -p tengen-games --example referee
+	$(CARGO) build --locked -p tengen --bin tengen
 	scripts/cross-check $(SUBJECT)
 
 # What crashes may cost, at full length: the tests that `make test` runs in short, and the long counts of spoilt records. Each

@@ -59,7 +59,9 @@ fn a_game_goes_from_one_format_into_the_others() {
     let sgf = folder.write("offer.sgf", OFFER);
     let psq = ok(&["export", "--from", &sgf, "--format", "psq", "--limit", "1"]);
     let stones = "8,8,0\n9,8,0\n10,10,0\n9,9,0\n9,7,0\n7,9,0\n10,7,0\n1,1,0\n11,7,0\n3,1,0\n12,7,0\n5,1,0\n13,7,0\n";
-    assert_eq!(psq, format!("Piskvorky 15x15, 0:0, 0\n{stones}-1\n"), "the sample");
+    // Black's name comes first, as black begins.
+    let names = "chooser\nopener\n";
+    assert_eq!(psq, format!("Piskvorky 15x15, 0:0, 0\n{stones}{names}-1\n"));
 
     let document: Value =
         serde_json::from_str(&ok(&["export", "--from", &sgf, "--format", "json"])).expect("an object");
@@ -116,8 +118,9 @@ fn a_game_is_shown_with_its_board_at_any_ply() {
     assert!(error.contains("the game has 15 plies, not 16"), "{error}");
 }
 
+/// By the bytes of the archive; `make cross-check` loads one with numpy.
 #[test]
-fn positions_are_written_as_arrays_that_numpy_reads() {
+fn positions_are_written_as_arrays_of_the_stated_shapes() {
     let folder = Folder::new();
     let sgf = folder.write("offer.sgf", OFFER);
     let out = folder.path("positions.npz");

@@ -134,9 +134,15 @@ fn check_measures_every_line_of_the_checklist() {
     let checked = answer(&args);
     let lines = checked["lines"].as_array().expect("lines");
     let groups: Vec<&str> = lines.iter().filter_map(|line| line["group"].as_str()).collect();
-    assert_eq!(groups, [["rules"; 3], ["training"; 3], ["reproducibility"; 3]].concat());
-    let measured = lines[3]["measured"].as_str().expect("words");
-    assert!(measured.starts_with("4 games of "), "{measured}");
+    let expected = [&["rules"; 3][..], &["training"; 3], &["reproducibility"; 4]];
+    assert_eq!(groups, expected.concat());
+    let measured = |line: usize| lines[line]["measured"].as_str().expect("words");
+    assert!(measured(3).starts_with("4 games of "), "{}", measured(3));
+    let saved = measured(6);
+    assert!(saved.contains("4 records") && saved.contains("`ataxx`"), "{saved}");
+    assert!(measured(7).starts_with("not measured"), "{}", measured(7));
+    let refused = measured(9);
+    assert!(refused.contains("record rejected (wrong-rules)"), "{refused}");
     let (status, out, error) = rules(&args[..args.len() - 1]);
     assert_eq!(status, 0, "{error}");
     assert!(

@@ -97,7 +97,7 @@ pub fn split(text: &str) -> Result<(&str, Given), ParseGameError> {
 }
 
 /// The canonical id without the parameters that change only the planes: games with the same rules share it.
-pub(crate) fn rules_id(id: &str) -> String {
+pub fn rules_id(id: &str) -> String {
     let Some((name, parameters)) = id.split_once('?') else {
         return id.to_owned();
     };

@@ -36,6 +36,9 @@ pub(crate) struct CheckArgs {
 /// The seed of everything random here.
 const SEED: u64 = 1;
 
+/// The result of an item that training measures, where there was none.
+const NOT_TRAINED: &str = "not measured, as asked (--without-training)";
+
 /// What the items of the checklist belong to.
 #[derive(Clone, Copy, Debug)]
 enum Group {
@@ -98,7 +101,7 @@ pub(super) async fn run(args: &CheckArgs, log: &LogArgs) -> anyhow::Result<()> {
         report: &mut report,
         survey: &survey,
     })?;
-    selfplay::measure(args, &mut report)?;
+    let played = selfplay::measure(args, &mut report)?;
     let trained = if args.without_training {
         None
     } else {
@@ -108,6 +111,8 @@ pub(super) async fn run(args: &CheckArgs, log: &LogArgs) -> anyhow::Result<()> {
     game.visit(replay::Replay {
         report: &mut report,
         survey: &survey,
+        played: &played,
+        trained: trained.as_ref(),
     })?;
     report.busy.finish_and_clear();
     if args.output.json {

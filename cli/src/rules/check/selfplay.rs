@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tengen_games::{AnyGame, Game, GameVisitor};
 use tengen_inference::{Device, SessionOptions};
-use tengen_network::{Config, Metadata, Shape, random_weights, write_onnx};
+use tengen_network::{Config, Metadata, Shape, random_weights, read_metadata, write_onnx};
 use tengen_records::{Endings, Expected, LeaseId, Record, RunId, Work};
 use tengen_search::Settings;
 use tengen_selfplay::offline::{OFFLINE_RUN, OfflineOptions, selfplay_offline};
@@ -12,15 +12,25 @@ use tengen_selfplay::{DriverOptions, ModelBytes};
 
 use super::{CheckArgs, Group, Report, SEED};
 
-pub(super) fn measure(args: &CheckArgs, report: &mut Report) -> anyhow::Result<()> {
+/// The games of that self-play.
+pub(super) struct Played {
+    /// What its network's file says of itself.
+    pub(super) network: Metadata,
+    pub(super) records: Vec<Record>,
+    /// What the records were held against.
+    pub(super) expected: Expected,
+}
+
+pub(super) fn measure(args: &CheckArgs, report: &mut Report) -> anyhow::Result<Played> {
     let game = &args.game.0;
     report.begin(format!("{} games of self-play by a random network", args.games));
     tengen_inference::init(None)?;
     let model = random_network(game)?;
     let records = selfplay_offline(game, Arc::clone(&model), &options(args))?;
+    let expected = expected(args, &model)?;
     let positions = game.visit(Records {
         records: &records,
-        expected: expected(args, &model)?,
+        expected: &expected,
     })?;
     report.line(
         Group::Training,
@@ -32,7 +42,11 @@ pub(super) fn measure(args: &CheckArgs, report: &mut Report) -> anyhow::Result<(
             game.spec().planes.len(),
         ),
     );
-    Ok(())
+    Ok(Played {
+        network: read_metadata(model.bytes())?,
+        records,
+        expected,
+    })
 }
 
 fn random_network(game: &AnyGame) -> anyhow::Result<Arc<ModelBytes>> {
@@ -94,7 +108,7 @@ fn expected(args: &CheckArgs, model: &ModelBytes) -> anyhow::Result<Expected> {
 /// Checks every record as the coordinator does; the number of positions.
 struct Records<'a> {
     records: &'a [Record],
-    expected: Expected,
+    expected: &'a Expected,
 }
 
 impl GameVisitor for Records<'_> {
@@ -105,7 +119,7 @@ impl GameVisitor for Records<'_> {
         for record in self.records {
             let decoded = tengen_records::decode(&tengen_records::encode(record))
                 .map_err(|rejection| anyhow::anyhow!("record {}: {rejection}", record.id))?;
-            let checked = tengen_records::check(&game, &decoded, &self.expected)
+            let checked = tengen_records::check(&game, &decoded, self.expected)
                 .map_err(|rejection| anyhow::anyhow!("record {}: {rejection}", record.id))?;
             positions += checked.positions;
         }

@@ -1,28 +1,59 @@
-//! Training in short: a run of the whole system with a tiny network, until a network plays that was trained on the games of
-//! a trained one.
+//! Training in short: a run of the whole system with a tiny network, until its second promotion and until a network that was
+//! trained has played.
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use tengen_proto::v1::RunStatus;
 use tengen_service::args::LogArgs;
 use tengen_service::files::write_atomic;
 
 use super::survey::Survey;
-use super::{CheckArgs, Group, Report};
+use super::{CheckArgs, Group, NOT_TRAINED, Report};
 use crate::up::{Limits, Trial, trial};
 
 /// Positions of an iteration, about: few, and enough for a tiny network to learn what is legal.
 const ITERATION_POSITIONS: f64 = 3_000.0;
 const ITERATION_GAMES: (f64, f64) = (4.0, 200.0);
-/// Generation 2 is a candidate of an iteration that was played with generation 1.
+/// The second promotion: a network that went on from a promoted one.
 const GENERATION: u32 = 2;
-/// Iterations' worth of games after which training does not keep up.
-const ITERATIONS_MAX: u64 = 30;
+/// Iterations' worth of games after which training does not keep up. Before a slow learner has come, quick games run far
+/// ahead; once it has, self-play waits for it.
+const ITERATIONS_MAX: u64 = 500;
+
+/// The parameters of training that a network's description holds, each behind [`PARAMETER_PREFIX`].
+const PARAMETERS: [&str; 6] = [
+    "batch",
+    "samples_per_position",
+    "learning_rate",
+    "momentum",
+    "weight_decay",
+    "value_loss_weight",
+];
+const PARAMETER_PREFIX: &str = "train_";
+/// What the run file says of the first of them.
+const BATCH: &str = "32";
 
 /// What the run came to.
 pub(super) struct Trained {
     trial: Trial,
     /// Mean probability on illegal actions, 0 to 1.
     illegal_mass: f64,
+    /// The values of [`PARAMETERS`].
+    parameters: Vec<String>,
+}
+
+impl Trained {
+    /// The training parameters that the champion's description holds.
+    pub(super) fn parameters(&self) -> String {
+        let pairs = PARAMETERS.iter().zip(&self.parameters);
+        let pairs: Vec<String> = pairs
+            .map(|(name, value)| format!("{PARAMETER_PREFIX}{name} {value}"))
+            .collect();
+        format!(
+            "the description of generation {} has {}",
+            self.trial.status.generation,
+            pairs.join(", ")
+        )
+    }
 }
 
 pub(super) async fn train(
@@ -57,7 +88,27 @@ pub(super) async fn train(
     let illegal_mass = mass
         .parse()
         .context("the network does not say what it puts on illegal actions")?;
-    Ok(Trained { trial, illegal_mass })
+    let parameters = parameters(&metadata)?;
+    ensure!(
+        parameters[0] == BATCH,
+        "the network says it was trained in batches of {}, the run file says {BATCH}",
+        parameters[0]
+    );
+    Ok(Trained {
+        trial,
+        illegal_mass,
+        parameters,
+    })
+}
+
+/// The values of [`PARAMETERS`] in a network's description.
+fn parameters(metadata: &serde_json::Value) -> anyhow::Result<Vec<String>> {
+    let value = |name: &&str| {
+        let key = format!("{PARAMETER_PREFIX}{name}");
+        let value = metadata[&key].as_str().map(str::to_owned);
+        value.with_context(|| format!("the network's description has no {key}"))
+    };
+    PARAMETERS.iter().map(value).collect()
 }
 
 fn run_file(args: &CheckArgs, games: u32) -> String {
@@ -77,7 +128,7 @@ simulations = {simulations}
 [gate]
 kind = "none"
 [learner]
-batch = 32
+batch = {BATCH}
 window_min_positions = 64
 samples_per_position = 2.0
 steps_behind_max = 50
@@ -95,7 +146,7 @@ actor_threads = 1
 
 /// The lines on training.
 pub(super) fn tell(trained: Option<&Trained>, survey: &Survey, report: &mut Report) {
-    let not_measured = || "not measured, as asked (--without-training)".to_owned();
+    let not_measured = || NOT_TRAINED.to_owned();
     report.line(
         Group::Training,
         "training reads the data and the next generation loads it",
@@ -126,12 +177,12 @@ fn generations(trained: &Trained) -> String {
     let status = &trained.trial.status;
     format!(
         "{} games of {} positions by the actor, {} rejected by the coordinator; the learner trained {} steps on them and \
-         exported generation {}, the games of generation {} among its data",
+         exported generation {}; {} games are stored that networks it trained have played",
         status.games,
         status.positions,
         status.rejected.values().sum::<u64>(),
         trained.trial.champion.step,
         status.generation,
-        status.generation.saturating_sub(1),
+        trained.trial.trained_games,
     )
 }

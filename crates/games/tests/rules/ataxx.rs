@@ -106,6 +106,10 @@ fn ends_follow_the_rules() {
 #[test]
 fn deeper_counts_hold_too() {
     for (text, depth, expected) in [
+        ("x5o/7/7/7/7/7/o5x x", 5, 4_752_668),
+        ("x5o/7/2-1-2/7/2-1-2/7/o5x x", 5, 2_266_352),
+        ("x5o/7/3-3/2-1-2/3-3/7/o5x x", 5, 3_639_856),
+        ("7/7/7/2x1o2/7/7/7 x", 5, 4_266_992),
         ("7/7/7/7/ooooooo/ooooooo/xxxxxxx x", 5, 452_980),
         ("7/7/7/7/-------/-------/x5o x", 6, 174),
         ("x5o/7/7/7/7/7/o5x x 100 1", 1, 0),

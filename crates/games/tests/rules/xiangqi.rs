@@ -43,6 +43,16 @@ fn published_perft_of_an_endgame() {
     assert_eq!(perft_moves(&game, &state, 4), 92_741);
 }
 
+/// The deepest published counts: one more than the vectors have, and a position of many captures.
+#[test]
+#[ignore = "plays eight million moves: make conformance"]
+fn deeper_counts_of_xiangqi_hold_too() {
+    let game = game!(Xiangqi, "xiangqi");
+    assert_eq!(perft_moves(&game, &game.start(), 4), 3_290_240);
+    let (game, state) = at("1rbaka2R/5r3/6n2/2p1p1p2/4P1bP1/PpC3Bc1/1nPR2P2/2N2AN2/1c2K1p2/2BAC4 w");
+    assert_eq!(perft_moves(&game, &state, 4), 4_485_547);
+}
+
 #[test]
 fn the_start_is_written_as_it_is_read() {
     let game = game!(Xiangqi, "xiangqi");

@@ -1,15 +1,18 @@
 //! `.psq`: the files of Piskvork, the manager of Gomocup's tournaments.
 //!
-//! A head with the board, then a stone a line in playing order, counted from 1 and from the top left, then up to two
-//! names and a result code. The format knows neither rules nor choices of colour: a game that began with Swap2 keeps its
-//! stones and loses its decisions.
+//! A head with the board and who began, then a stone a line in playing order, counted from 1 and from the top left, then up
+//! to two names and a result code. Levels and names are those of Piskvork's first and second player, whichever of them began
+//! (`openPsq` and `savePsq` in Piskvork's `game.cpp`). The format knows neither rules nor choices of colour: a game that
+//! began with Swap2 keeps its stones and loses its decisions.
 
 use std::fmt;
 
 use tengen_games::{Action, AnyGame};
 
 use super::stones::{Board, Kind};
-use super::{ExportError, ImportError, Imported, Names, Reader, SyntaxError, Transcript, game_of, shown};
+use super::transcript::UNKNOWN;
+use super::{Colour, ExportError, ImportError, Imported, Names, Reader, SyntaxError, Transcript, game_of, shown};
+use crate::player::Player;
 use crate::record::Record;
 use crate::rejection::{ReasonCode, Rejection};
 
@@ -27,13 +30,13 @@ pub struct Psq {
     pub width: u32,
     /// Rows.
     pub height: u32,
-    /// Playing strength of both sides, 0 for a person.
+    /// Playing strength of both players, 0 for a person.
     pub levels: [i64; 2],
-    /// Which of them began.
-    pub begins: i64,
+    /// Which of them began, 0 or 1.
+    pub begins: usize,
     /// The stones in playing order.
     pub stones: Vec<Stone>,
-    /// Up to two names.
+    /// Up to two names, in the order of the levels.
     pub names: Vec<String>,
     /// How it ended: -1 unknown, 0 by the rules, others are faults of a player.
     pub code: Option<i64>,
@@ -156,7 +159,7 @@ fn parse_head(line: &str) -> Option<Psq> {
         width: side(width)?,
         height: side(height)?,
         levels: [first.parse().ok()?, second.parse().ok()?],
-        begins: begins.parse().ok()?,
+        begins: begins.parse::<usize>().ok().filter(|&begins| begins < 2)?,
         stones: Vec::new(),
         names: Vec::new(),
         code: None,
@@ -174,7 +177,8 @@ fn parse_stone(line: &str) -> Option<Stone> {
     parts.next().is_none().then_some(stone)
 }
 
-/// The file of a game of five in a row: its stones without times, no names, result unknown.
+/// The file of a game of five in a row: its stones without times, the names of black and of white where both are people,
+/// result unknown.
 ///
 /// # Errors
 /// For games of other families.
@@ -194,11 +198,31 @@ pub fn export(record: &Record) -> Result<String, ExportError> {
         levels: [0, 0],
         begins: 0,
         stones: stones.collect(),
-        names: Vec::new(),
+        names: names(record),
         code: Some(CODE_UNKNOWN),
         line_end: LineEnd::Lf,
     };
     Ok(psq.to_string())
+}
+
+/// The names of black, who begins, and of white. None are written where one of the two is no person, or is called by a number,
+/// which would be taken for the result code; nor those of nobody.
+fn names(record: &Record) -> Vec<String> {
+    let person = |colour: Colour| {
+        let index = record.seat_models[colour.seat(record.roles).index()];
+        match record.players.as_ref()?.get(index.index())? {
+            Player::Human(name) if name.as_str().parse::<i64>().is_err() => Some(name.as_str().to_owned()),
+            _ => None,
+        }
+    };
+    let mut names = match (person(Colour::First), person(Colour::Second)) {
+        (Some(first), Some(second)) => vec![first, second],
+        _ => Vec::new(),
+    };
+    while names.last().is_some_and(|name| name == UNKNOWN) {
+        names.pop();
+    }
+    names
 }
 
 pub(super) fn import(reader: &mut Reader, bytes: &[u8]) -> Vec<Imported> {
@@ -239,14 +263,15 @@ fn transcript(psq: &Psq, game: &AnyGame) -> Result<Transcript, ImportError> {
     }
     let place = |stone: &Stone| board.stone(stone.x as usize - 1, stone.y as usize - 1);
     let actions: Option<Vec<Action>> = psq.stones.iter().map(place).collect();
-    let name = |at: usize| psq.names.get(at).cloned().unwrap_or_default();
+    let name = |player: usize| psq.names.get(player).cloned().unwrap_or_default();
     Ok(Transcript {
         game_id: game.spec().id.clone(),
         opening_plies: 0,
         // The reader has looked that every stone is on the board.
         actions: actions.unwrap_or_default(),
         stated: None,
-        names: Names::Seats([name(0), name(1)]),
+        // Who began has seat 0.
+        names: Names::Seats([name(psq.begins), name(1 - psq.begins)]),
         seed: 0,
         created_unix_ms: 0,
         duration_ms: 0,
@@ -270,6 +295,55 @@ mod tests {
         ] {
             assert_eq!(parse(text.as_bytes()).unwrap().to_string(), text);
         }
+    }
+
+    fn record(text: &str) -> Record {
+        let mut reader = Reader::new(Some(AnyGame::parse("gomoku-freestyle?size=9").unwrap()));
+        reader
+            .read(super::super::Format::Psq, text.as_bytes())
+            .remove(0)
+            .record
+            .unwrap()
+    }
+
+    /// A game that the one who begins wins.
+    fn file(begins: usize, names: &str) -> String {
+        format!(
+            "Piskvorky 9x9, 0:0, {begins}\n2,2,0\n2,3,0\n3,2,0\n3,3,0\n4,2,0\n4,3,0\n5,2,0\n5,3,0\n6,2,0\n{names}-1\n"
+        )
+    }
+
+    #[test]
+    fn stones_and_names_survive_a_record() {
+        for names in ["alice\nbob\n", "alice\nalice\n", "alice\n", ""] {
+            assert_eq!(export(&record(&file(0, names))).unwrap(), file(0, names));
+        }
+        // What a record has no place for: times, levels, the result code, line ends.
+        let rich = file(0, "alice\nbob\n")
+            .replace(",0\n", ",150\r\n")
+            .replace("0:0", "3:0");
+        let rich = rich.replace("-1\n", "15\n");
+        assert_eq!(export(&record(&rich)).unwrap(), file(0, "alice\nbob\n"));
+    }
+
+    #[test]
+    fn the_head_says_whose_the_first_stone_is() {
+        let players = |text: &str| record(text).players.unwrap().map(|player| player.to_string());
+        assert_eq!(players(&file(0, "alice\nbob\n")), ["human:alice", "human:bob"]);
+        assert_eq!(players(&file(1, "alice\nbob\n")), ["human:bob", "human:alice"]);
+        assert_eq!(players(&file(1, "alice\n")), ["human:unknown", "human:alice"]);
+        let turned = export(&record(&file(1, "alice\nbob\n"))).unwrap();
+        assert_eq!(turned, file(0, "bob\nalice\n"), "black comes first in what is written");
+        assert!(parse(file(2, "").as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_name_that_reads_as_a_result_code_is_left_out() {
+        let mut played = record(&file(0, "alice\nbob\n"));
+        played.players = Some(["human:15", "human:bob"].map(|text| text.parse().unwrap()));
+        assert_eq!(export(&played).unwrap(), file(0, ""));
+        played.players = Some(["rollout:50", "human:bob"].map(|text| text.parse().unwrap()));
+        assert_eq!(export(&played).unwrap(), file(0, ""));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A prepared set: checked games of one game, divided for training and validation, with a manifest.
 //!
-//! Its name says what it is, in the manner of the Gomoku seed: `HD8,AUG,TS0.95,renju`: depth of the history of stones (2 is
-//! none), whether symmetries are to be used, share for training, rules. In its folder lie two files of [`delimited`] records
-//! and the manifest, which has a hash of either: what reads a set sees the games that were checked, or an error.
+//! Its name says what it is: `HD8,AUG,TS0.95,renju` is depth of the history of stones (2 is none), whether symmetries are to be
+//! used, share for training, rules. In its folder lie two files of [`delimited`] records and the manifest, which has a hash of
+//! either: what reads a set sees the games that were checked, or an error. Nothing here opens a file.
 
 use std::collections::BTreeSet;
 
@@ -64,7 +64,7 @@ pub struct Manifest {
     pub augmentation: bool,
     /// Share of the games that train.
     pub train_split: f64,
-    /// The rules its games were played by.
+    /// The rules its games were played by: the game without what changes only its planes.
     pub rulesets: Vec<String>,
     /// The games to train on.
     pub train: Part,
@@ -72,7 +72,7 @@ pub struct Manifest {
     pub validation: Part,
     /// Games that came more than once, counted once above.
     pub duplicates: u64,
-    /// Where they came from.
+    /// The files of its import; what else they hold is in other sets.
     pub sources: Vec<Source>,
 }
 
@@ -90,13 +90,13 @@ pub struct Part {
     pub blake3: String,
 }
 
-/// A file that games came from.
+/// A file that was imported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
     /// Its path as given.
     pub file: String,
-    /// Games of it that are good.
+    /// Games of it that are good, by whatever rules.
     pub games: u64,
     /// Games of it that were refused.
     pub refused: u64,
@@ -112,7 +112,9 @@ pub enum SetError {
     #[error("{MANIFEST} has version {0}, this build reads {MANIFEST_VERSION}: import the games again")]
     Version(u32),
     /// A file is not the one that was written.
-    #[error("{file} is not the file that {MANIFEST} describes (BLAKE3 {actual}, there {stated}): import the games again")]
+    #[error(
+        "{file} is not the file that {MANIFEST} describes (BLAKE3 {actual}, there {stated}): import the games again"
+    )]
     Changed {
         /// The file.
         file: String,
@@ -235,6 +237,7 @@ impl Set {
 
     /// Adds a checked record of the set's game; one that is there already is counted and left out.
     pub fn add(&mut self, record: &Record) {
+        debug_assert_eq!(record.game_id, self.game.spec().id, "a set is of one game");
         if !self.seen.insert(record.id) {
             self.duplicates += 1;
         } else if share_of(record.id) < self.division.train_split {
@@ -261,7 +264,7 @@ impl Set {
             history: history(id),
             augmentation: self.division.augmentation == Augmentation::Symmetries,
             train_split: self.division.train_split,
-            rulesets: vec![id.clone()],
+            rulesets: vec![params::rules_id(id)],
             train: self.train.part(TRAIN),
             validation: self.validation.part(VALIDATION),
             duplicates: self.duplicates,
@@ -280,13 +283,8 @@ impl Set {
             Augmentation::Symmetries => "AUG,",
             Augmentation::None => "",
         };
-        // What separates parameters is awkward in names of folders.
-        let rules = without_history(id).replace(['?', '&'], ".");
-        format!(
-            "HD{},{augmentation}TS{},{rules}",
-            history(id),
-            self.division.train_split
-        )
+        let (history, share, rules) = (history(id), self.division.train_split, rules(id));
+        format!("HD{history},{augmentation}TS{share},{rules}")
     }
 }
 
@@ -305,13 +303,16 @@ fn history(id: &str) -> String {
     history.map_or_else(|| HISTORY_NONE.to_owned(), |(_, depth)| depth)
 }
 
-fn without_history(id: &str) -> String {
+/// The game in a name: its id without the depth that the name has already, with dots, since what separates parameters is awkward
+/// in names of folders. A depth that is given as that of none stays: games that differ in nothing else have two names.
+fn rules(id: &str) -> String {
     let Ok((name, mut given)) = params::split(id) else {
         return id.to_owned();
     };
-    given.retain(|(key, _)| key != "history");
-    let pairs = given.iter().map(|(key, value)| format!("?{key}={value}"));
-    std::iter::once(name.to_owned()).chain(pairs).collect()
+    given.retain(|(key, depth)| key != "history" || depth == HISTORY_NONE);
+    let pairs = given.iter().map(|(key, value)| format!("{key}={value}"));
+    let parts: Vec<String> = std::iter::once(name.to_owned()).chain(pairs).collect();
+    parts.join(".")
 }
 
 #[cfg(test)]
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_the_seed() {
+    fn names_say_history_symmetries_share_and_rules() {
         let name = |game: &str, augmentation| Set::new(AnyGame::parse(game).unwrap(), division(augmentation)).name();
         assert_eq!(
             name("renju?history=8", Augmentation::Symmetries),
@@ -338,6 +339,28 @@ mod tests {
             name("caro5?size=9&opening=none", Augmentation::None),
             "HD2,TS0.95,caro5.size=9.opening=none"
         );
+        // Whose names would otherwise be one.
+        for (plain, other) in [("renju", "renju?history=2"), ("black-hole", "black-hole?history=2")] {
+            assert_eq!(
+                name(plain, Augmentation::None),
+                format!("HD2,TS0.95,{plain}"),
+                "no history"
+            );
+            assert_eq!(
+                name(other, Augmentation::None),
+                format!("HD2,TS0.95,{plain}.history=2"),
+                "a history of two"
+            );
+        }
+    }
+
+    #[test]
+    fn rulesets_leave_out_what_changes_only_planes() {
+        let game = AnyGame::parse("renju?size=9&history=8&threat_planes=false").unwrap();
+        let manifest = Set::new(game, division(Augmentation::None)).manifest(&[]);
+        assert_eq!(manifest.rulesets, ["renju?size=9"]);
+        assert_eq!((&manifest.history[..], manifest.train.games), ("8", 0));
+        assert_eq!(manifest.name, "HD8,TS0.95,renju.size=9.threat_planes=false");
     }
 
     #[test]
@@ -374,6 +397,19 @@ mod tests {
         changed[9] ^= 1;
         let error = manifest.train.records(&changed).unwrap_err();
         assert!(matches!(error, SetError::Changed { .. }), "{error}");
+        // The files are as they were written, and still hold what is no record here.
+        for bytes in [&[2, 7, 7][..], &[200, 1, 0]] {
+            let part = Part {
+                blake3: blake3::hash(bytes).to_hex().to_string(),
+                ..manifest.train.clone()
+            };
+            let error = part.records(bytes).unwrap_err();
+            assert!(error.to_string().starts_with(TRAIN), "{error}");
+            assert!(
+                matches!(error, SetError::Record { .. } | SetError::Fault { .. }),
+                "{error}"
+            );
+        }
         let newer = json.replace("\"manifest_version\":1", "\"manifest_version\":2");
         assert_eq!(Manifest::parse(&newer), Err(SetError::Version(2)));
         assert!(matches!(Manifest::parse("{"), Err(SetError::Manifest(_))));

@@ -8,6 +8,9 @@ use crate::record::{Kind, ModelIndex, PlyRecord, Record};
 use crate::rejection::{ReasonCode, Rejection};
 use crate::wire::PLIES_MAX;
 
+/// Who is named nowhere.
+pub(super) const UNKNOWN: &str = "unknown";
+
 /// The run that records of imported games name.
 pub const IMPORT_RUN: &str = "imported";
 
@@ -238,7 +241,7 @@ fn person(name: &str) -> Player {
         _ => '-',
     };
     let name: String = name.trim().chars().map(plain).take(HUMAN_NAME_LEN_MAX).collect();
-    let name = if name.is_empty() { "unknown".to_owned() } else { name };
+    let name = if name.is_empty() { UNKNOWN.to_owned() } else { name };
     format!("human:{name}").parse().expect("the letters are those of names")
 }
 
@@ -254,7 +257,7 @@ pub fn seat_names(record: &Record) -> [String; 2] {
     };
     let [first, second] = record
         .seat_models
-        .map(|index| name(index).unwrap_or_else(|| "unknown".to_owned()));
+        .map(|index| name(index).unwrap_or_else(|| UNKNOWN.to_owned()));
     if first == second {
         [format!("{first}@a"), format!("{second}@b")]
     } else {

@@ -1,12 +1,13 @@
 //! Honest random records for the tests of every crate that handles records: legal games played at random, with search
 //! blocks of the right shape. No network and no search is behind the numbers. Beside them: ways to spoil records
-//! ([`mutation`], [`hammer`], [`fuzz`]) and a second opinion on what the check accepts ([`invariants`]).
+//! ([`mutation`], [`hammer`], [`fuzz`]), files and texts ([`exchange`], [`texts`]), and a second opinion on what the check accepts ([`invariants`]).
 
 pub mod exchange;
 pub mod fuzz;
 pub mod hammer;
 pub mod invariants;
 pub mod mutation;
+pub mod texts;
 
 use rand::{Rng, RngExt};
 use tengen_games::{Action, AnyGame, Game, GameVisitor, State, random_opening, registry, rules_fingerprint};

@@ -1,8 +1,11 @@
-//! Games in the formats of other programs: round trips, conflicts, and spoilt files.
+//! Games in the formats of other programs: round trips, conflicts, and spoilt files; beside them spoilt texts of positions
+//! and moves.
 
 mod conflicts;
 mod round_trips;
+mod sgf;
 mod spoilt;
+mod texts;
 
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;

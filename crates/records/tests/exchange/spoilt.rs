@@ -10,7 +10,7 @@ use tengen_records::{Record, SearchBlock};
 
 use super::records;
 
-const SPOILT: u32 = 100_000;
+pub(crate) const SPOILT: u32 = 100_000;
 
 /// Searches of few actions: a file that is nothing but lists of visits is spoilt in nothing else.
 fn thin(record: &mut Record) {
@@ -60,7 +60,7 @@ fn hammer(format: Format, honest: &[Vec<u8>]) {
     assert!(survived > SPOILT as usize / 1_000, "only {survived} games were read");
 }
 
-fn pick<'a, R: Rng>(files: &'a [Vec<u8>], rng: &mut R) -> &'a [u8] {
+pub(crate) fn pick<'a, R: Rng>(files: &'a [Vec<u8>], rng: &mut R) -> &'a [u8] {
     &files[rng.random_range(0..files.len())]
 }
 

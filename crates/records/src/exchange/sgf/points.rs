@@ -62,11 +62,45 @@ pub(super) fn actions(kind: Kind, text: &str, spec: &Spec) -> Option<Vec<Action>
     }
 }
 
-/// `a1`, counted from the top left, or a swap. Either way of swapping leads to the same play, but only
-/// swapping pieces is an action here.
+/// What a move of Hex may be beside a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Word {
+    /// The stone on the board changes its colour and goes to the mirrored cell; the same play as [`Word::SwapSides`].
+    SwapPieces,
+    /// The players change their colours, and the stone stays.
+    SwapSides,
+    /// `resign` or `forfeit`: the game is lost.
+    GivesUp,
+}
+
+/// The word that a move of Hex is, in any case of letters.
+pub(super) fn word(text: &str) -> Option<Word> {
+    match &text.to_ascii_lowercase()[..] {
+        "swap-pieces" => Some(Word::SwapPieces),
+        "swap-sides" => Some(Word::SwapSides),
+        "resign" | "forfeit" => Some(Word::GivesUp),
+        _ => None,
+    }
+}
+
+/// The cell mirrored at the main diagonal of a square board; what is no cell stays.
+pub(super) fn mirrored(action: Action, spec: &Spec) -> Action {
+    let (cell, side) = (action.index(), spec.cols);
+    if cell < spec.cells() {
+        Action((cell % side * side + cell / side) as u16)
+    } else {
+        action
+    }
+}
+
+/// `a1`, counted from the top left, or a swap. Either way of swapping is the one action that swaps pieces.
 fn hex(text: &str, spec: &Spec) -> Option<usize> {
-    if text == "swap-pieces" {
-        return (spec.actions.len() > spec.cells()).then_some(spec.cells());
+    match word(text) {
+        Some(Word::SwapPieces | Word::SwapSides) => {
+            return (spec.actions.len() > spec.cells()).then_some(spec.cells());
+        }
+        Some(Word::GivesUp) => return None,
+        None => {}
     }
     let mut letters = text.chars();
     let col = number(letters.next()?)?;
@@ -103,13 +137,34 @@ mod tests {
     }
 
     #[test]
+    fn either_swap_of_hex_is_the_action_in_any_case_of_letters() {
+        let game = AnyGame::parse("hex?size=4").unwrap();
+        for text in ["swap-pieces", "swap-sides", "Swap-Sides", "SWAP-PIECES"] {
+            assert_eq!(actions(Kind::Hex, text, game.spec()), Some(vec![Action(16)]), "{text}");
+        }
+        let mirrored = |cell| mirrored(Action(cell), game.spec()).0;
+        assert_eq!([mirrored(0), mirrored(1), mirrored(14), mirrored(16)], [0, 4, 11, 16]);
+    }
+
+    #[test]
     fn what_is_no_point_is_none() {
         let game = AnyGame::parse("go?size=9").unwrap();
         for text in ["a", "aaa", "ja", "aj", "a1", "ö", "öö"] {
             assert_eq!(actions(Kind::Go, text, game.spec()), None, "{text}");
         }
         let game = AnyGame::parse("hex?size=4&cols=7").unwrap();
-        for text in ["", "a", "a0", "a5", "h1", "a+1", "swap-pieces", "swap-sides", "ö1"] {
+        for text in [
+            "",
+            "a",
+            "a0",
+            "a5",
+            "h1",
+            "a+1",
+            "swap-pieces",
+            "swap-sides",
+            "resign",
+            "ö1",
+        ] {
             assert_eq!(actions(Kind::Hex, text, game.spec()), None, "{text}");
         }
         let game = AnyGame::parse("amazons?size=6").unwrap();

@@ -133,6 +133,8 @@ fn transcript(nodes: &[Node], game: &AnyGame, bytes: &[u8]) -> Result<Transcript
         actions: Vec::new(),
         moves: 0,
         decisions: 0,
+        swapped: Swapped::No,
+        given_up: None,
     };
     for property in nodes.iter().flat_map(|node| &node.properties) {
         moves
@@ -146,12 +148,13 @@ fn transcript(nodes: &[Node], game: &AnyGame, bytes: &[u8]) -> Result<Transcript
         );
         return refused(ReasonCode::Opening, detail);
     }
+    let stated = moves.result(root.value("RE").and_then(stated))?;
     let name = |name: &str| root.value(name).unwrap_or_default().to_owned();
     Ok(Transcript {
         game_id: game.spec().id.clone(),
         opening_plies: 0,
         actions: moves.actions,
-        stated: root.value("RE").and_then(stated),
+        stated,
         names: Names::Colours([name("PB"), name("PW")]),
         seed: 0,
         created_unix_ms: root.value("DT").and_then(day).unwrap_or(0),
@@ -205,12 +208,28 @@ struct MoveReader<'a> {
     actions: Vec<Action>,
     moves: usize,
     decisions: usize,
+    swapped: Swapped,
+    /// The winner, once the other side has resigned or forfeited the game.
+    given_up: Option<Colour>,
+}
+
+/// Whether the players of Hex have changed their colours, which our rules never do: from there on the cells of the file are
+/// mirrored here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Swapped {
+    No,
+    /// They have, and nobody has played since.
+    Now,
+    /// They have, and `B` and `W` name the colours that they have since.
+    Colours,
+    /// They have, and `B` and `W` still name the players by the colours that they had.
+    Players,
 }
 
 impl MoveReader<'_> {
     /// Takes up a property; what is wrong with it.
     fn property(&mut self, property: &Property) -> Result<(), String> {
-        let colour = match &property.name[..] {
+        let named = match &property.name[..] {
             "B" => Colour::First,
             "W" => Colour::Second,
             DECISION if self.kind == Kind::Stones => {
@@ -218,22 +237,78 @@ impl MoveReader<'_> {
             }
             _ => return Ok(()),
         };
+        let [text] = &property.values[..] else {
+            return Err(format!("{} has {} values", property.name, property.values.len()));
+        };
+        if self.given_up.is_some() {
+            return Err("the game was given up before".to_owned());
+        }
         let due = match self.kind {
             Kind::Stones => stones::colour_after(self.moves),
             _ if self.moves.is_multiple_of(2) => Colour::First,
             _ => Colour::Second,
         };
-        if colour != due {
-            return Err(format!("{} plays where it is {}'s turn", colour.word(), due.word()));
+        if self.swapped == Swapped::Now {
+            // The turn is known, so the first move behind the swap tells which of the two the file means.
+            self.swapped = if named == due {
+                Swapped::Players
+            } else {
+                Swapped::Colours
+            };
         }
-        let [text] = &property.values[..] else {
-            return Err(format!("{} has {} values", property.name, property.values.len()));
+        let colour = self.colour(named);
+        let word = if self.kind == Kind::Hex {
+            points::word(text)
+        } else {
+            None
         };
-        let named = points::actions(self.kind, text, self.game.spec());
-        let named = named.ok_or_else(|| format!("{:?} is no move of {}", shown(text), self.game.spec().id))?;
-        self.actions.extend(named);
+        if word == Some(points::Word::GivesUp) {
+            self.given_up = Some(colour.other());
+            return Ok(());
+        }
+        if colour != due {
+            return Err(format!(
+                "{} plays where it is {}'s turn",
+                named.word(),
+                named.other().word()
+            ));
+        }
+        let actions = points::actions(self.kind, text, self.game.spec());
+        let mut actions = actions.ok_or_else(|| format!("{:?} is no move of {}", shown(text), self.game.spec().id))?;
+        if self.swapped != Swapped::No {
+            let mirrored = |action: &mut Action| *action = points::mirrored(*action, self.game.spec());
+            actions.iter_mut().for_each(mirrored);
+        }
+        if word == Some(points::Word::SwapSides) {
+            self.swapped = Swapped::Now;
+        }
+        self.actions.extend(actions);
         self.moves += 1;
         Ok(())
+    }
+
+    /// The colour here of the one that the file names.
+    fn colour(&self, named: Colour) -> Colour {
+        match self.swapped {
+            Swapped::No | Swapped::Players => named,
+            Swapped::Now | Swapped::Colours => named.other(),
+        }
+    }
+
+    /// How the game ended, from what `RE` says and from who gave it up.
+    fn result(&self, stated: Option<Stated>) -> Result<Option<Stated>, Rejection> {
+        let stated = stated.map(|stated| match stated {
+            Stated::Colour(named) => Stated::Colour(self.colour(named)),
+            other => other,
+        });
+        let given_up = self.given_up.map(Stated::Colour);
+        match (stated, given_up) {
+            (Some(stated), Some(given_up)) if stated != given_up => Err(Rejection::new(
+                ReasonCode::WrongResult,
+                "RE says another winner than the move that gives the game up",
+            )),
+            (stated, given_up) => Ok(given_up.or(stated)),
+        }
     }
 
     fn decision(&mut self, text: &str) -> Result<(), String> {

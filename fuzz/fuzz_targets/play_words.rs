@@ -1,0 +1,14 @@
+//! No text makes playing a list of moves panic, and what is played says the same when it is written and read again.
+
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use tengen_records::testing::texts::{Text, Texts};
+
+static TEXTS: LazyLock<Texts> = LazyLock::new(|| Texts::new(Text::Words));
+
+fuzz_target!(|input: &[u8]| {
+    let _ = TEXTS.judge(input);
+});

@@ -1,15 +1,17 @@
-//! What every store of the window does, each test over both.
+//! What every store of the window does, each test over both, and once more over Redis as a cluster of one node.
 
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use tengen_replay::testing::RedisServer;
 use tengen_replay::{Cursor, LoggedGame};
 
 use crate::stores::{CHUNK_BYTES, Memory, Redis, Store, after, games, server};
 
 /// Runs the test in the memory and in Redis.
 macro_rules! contract {
-    ($($name:ident,)*) => {$(
+    ($($name:ident,)*) => {
+    $(
         mod $name {
             #[tokio::test]
             async fn in_memory() {
@@ -22,7 +24,19 @@ macro_rules! contract {
                 super::$name(super::Redis::new(&server, "contract").await).await;
             }
         }
-    )*};
+    )*
+
+        mod one_node_of_a_cluster {
+            use super::{Redis, RedisServer};
+
+            #[tokio::test]
+            async fn in_redis() {
+                let folder = tempfile::tempdir().expect("a folder");
+                let server = RedisServer::start_cluster(folder.path());
+                $(super::$name(Redis::new(&server, stringify!($name)).await).await;)*
+            }
+        }
+    };
 }
 
 contract! {

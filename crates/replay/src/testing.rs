@@ -1,9 +1,11 @@
-//! A Redis server of a test's own: on a free loopback port, in a folder of its own, ended when dropped. Tests of every
-//! crate that meets Redis start theirs here; none ever uses a server that happens to run.
+//! What tests of several crates share: the [`contract`] of the window's stores, and a Redis server of a test's own. It is
+//! on a free loopback port, in a folder of its own, and ended when dropped. Tests of every crate that meets Redis start
+//! theirs here; none ever uses a server that happens to run.
 //!
 //! Not for programs: it panics when the server cannot be started.
 
 mod cage;
+pub mod contract;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

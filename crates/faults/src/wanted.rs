@@ -24,6 +24,7 @@ pub const WANTED: &[Wanted] = &[
     wanted("processes-killed-in-turn", &[("kills", 4)]),
     wanted("learner-killed", &[("kills", 100)]),
     wanted("network-bad", &[("kinds", 4), ("seconds_each", 60)]),
+    wanted("network-delivers-twice", &[("deliveries", 30)]),
     wanted("actors-return-at-once", &[("actors", 200)]),
     wanted("redis-faults", &[("kills", 20), ("freezes", 20), ("wipes", 20), ("out_of_memory", 5)]),
     wanted("honest-actor-keeps-its-rate", &[("attacks", 3), ("connections", 200)]),

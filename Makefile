@@ -17,7 +17,9 @@ NEEDY_TESTS := redis_feeds redis:: redis_faults:: ::in_redis both_stores a_serve
 	lost_by_a_power_cut every_power_cut_leaves \
 	full_disk full_to_the_last_byte finds_no_room training_waits_for_room
 FAULT_TESTS := binary(faults) + binary(network) + binary(power_cut) + binary(kills) + binary(hostile) + binary(spoilt) + binary(twins) + \
-	test(kills::) + test(power_cut::) + test(flips::) + test(redis_faults::) + test(a_flipped_bit_in_any_record)
+	test(kills::) + test(power_cut::) + test(flips::) + test(redis_faults::) + test(a_flipped_bit_in_any_record) + \
+	test(full_to_the_last_byte) + test(a_full_disk_pauses_play) + test(training_waits_for_room) + test(kill_9_loses_no_game) + \
+	test(what_unpacks_to_more)
 FAULTS_DIR := $(abspath $(TARGET_DIR))/faults
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 

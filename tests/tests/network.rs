@@ -50,6 +50,21 @@ fn start_actor(url: &str, data: &Path) -> Child {
         .unwrap()
 }
 
+/// Has it stop as it should, and waits for its end.
+async fn drain(mut actor: Child) {
+    drop(actor.stdin.take());
+    assert!(actor.wait().await.unwrap().success());
+}
+
+/// Files of an actor's spool; there are none when every game has its verdict.
+fn segments(data: &Path) -> usize {
+    let segments = std::fs::read_dir(data.join("spool")).unwrap().filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().ends_with(".segment")
+    });
+    segments.count()
+}
+
 /// Asks for the status until it holds.
 async fn until(coordinator: &Coordinator, holds: impl Fn(&RunStatus) -> bool) -> RunStatus {
     let mut looks = tokio::time::interval(Duration::from_millis(50));
@@ -77,7 +92,7 @@ async fn a_bad_network_loses_nothing_and_what_waited_is_stored_soon_after() {
     let coordinator = Coordinator::start(&run, &data, &[]).await;
     let proxy = Proxy::start(coordinator.addr()).await;
     let kept = folder.path().join("actor");
-    let mut actor = start_actor(&proxy.url(), &kept);
+    let actor = start_actor(&proxy.url(), &kept);
     until(&coordinator, |status| status.games >= 50).await;
     for (name, weather) in WEATHERS {
         proxy.set(weather);
@@ -91,19 +106,49 @@ async fn a_bad_network_loses_nothing_and_what_waited_is_stored_soon_after() {
         assert!(fair.elapsed() < DRAINED_MAX, "{weather:?}: {:?}", fair.elapsed());
         proof = proof.measure(&format!("drained_after_{name}_seconds"), fair.elapsed().as_secs_f64());
     }
-    let lifeline = actor.stdin.take();
-    drop(lifeline);
-    assert!(actor.wait().await.unwrap().success());
+    drain(actor).await;
     // Everything finished was in the spool, and it is empty: all of it has its verdict.
-    let segments = std::fs::read_dir(kept.join("spool")).unwrap().filter(|entry| {
-        let name = entry.as_ref().unwrap().file_name();
-        name.to_string_lossy().ends_with(".segment")
-    });
-    assert_eq!(segments.count(), 0, "the spool still holds games");
+    assert_eq!(segments(&kept), 0, "the spool still holds games");
     let status = coordinator.status().await;
     assert!(status.rejected.is_empty(), "{:?}", status.rejected);
     coordinator.drain().await;
     let proof = proof.count("kinds", WEATHERS.len()).count("seconds_each", seconds);
+    proof.count("stored_games", status.games as usize).proved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_actor_killed_between_its_games_and_their_verdicts_has_each_game_stored_once() {
+    let proof = Proof::begin("actor-killed-before-verdict");
+    let kills = faults::scaled(2, 20);
+    let folder = tempfile::tempdir().unwrap();
+    let (run, data) = (faults::write_run(folder.path()), folder.path().join("data"));
+    let coordinator = Coordinator::start(&run, &data, &[]).await;
+    let proxy = Proxy::start(coordinator.addr()).await;
+    let kept = folder.path().join("actor");
+    // It plays nothing; it looks at what is stored.
+    let ledger = Ledger::register(coordinator.channel(), 7).await;
+    for _ in 0..kills {
+        let before = coordinator.status().await.games;
+        let mut actor = start_actor(&proxy.url(), &kept);
+        until(&coordinator, |status| status.games > before + 20).await;
+        proxy.set(Weather::OneWay);
+        // What is stored from here on was sent, and its verdict comes nowhere.
+        let told = coordinator.status().await.games;
+        until(&coordinator, |status| status.games > told).await;
+        actor.kill().await.unwrap();
+        assert!(segments(&kept) > 0, "games without a verdict were forgotten");
+        proxy.set(Weather::Fair);
+    }
+    let stored = coordinator.status().await.games;
+    let actor = start_actor(&proxy.url(), &kept);
+    until(&coordinator, |status| status.games > stored).await;
+    drain(actor).await;
+    assert_eq!(segments(&kept), 0, "the spool still holds games");
+    let status = coordinator.status().await;
+    assert!(status.rejected.is_empty(), "{:?}", status.rejected);
+    coordinator.drain().await;
+    ledger.assert_kept(&data);
+    let proof = proof.count("kills", kills);
     proof.count("stored_games", status.games as usize).proved();
 }
 

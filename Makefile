@@ -5,17 +5,26 @@ DATA ?=
 ARGS ?=
 DOCKER ?= yes
 
+# A command whose output is also kept in a file fails when the command fails.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
 CARGO := cargo
 TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)
 BINARIES := -p tengen -p tengen-actor -p tengen-coordinator -p tengen-learner
-REDIS_TESTS := test(redis_feeds) + test(redis::) + test(redis_faults::) + test(in_redis) + test(tls::) + test(both_stores)
+# Parts of the names of tests that start a redis-server or strace, or mount a disk of their own (none of them in tests/).
+NEEDY_TESTS := redis_feeds redis:: redis_faults:: ::in_redis both_stores a_server_behind_tls \
+	lost_by_a_power_cut every_power_cut_leaves \
+	full_disk full_to_the_last_byte finds_no_room training_waits_for_room
 FAULT_TESTS := binary(faults) + binary(network) + binary(power_cut) + binary(kills) + binary(hostile) + binary(spoilt) + binary(twins) + \
-	test(kills::) + test(power_cut::) + test(flips::) + test(redis_faults::) + test(a_flipped_bit_in_any_record)
+	test(kills::) + test(power_cut::) + test(flips::) + test(redis_faults::) + test(a_flipped_bit_in_any_record) + \
+	test(full_to_the_last_byte) + test(a_full_disk_pauses_play) + test(training_waits_for_room) + test(kill_9_loses_no_game) + \
+	test(what_unpacks_to_more)
 FAULTS_DIR := $(abspath $(TARGET_DIR))/faults
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build release run test test-needs test-core conformance check python bench cross-check faults
+.PHONY: help setup build release run test test-needs nextest-needed test-core conformance check python bench cross-check faults
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,13 +59,12 @@ endif
 test-needs:
 	@scripts/check-test-needs $(if $(filter no,$(DOCKER)),--without-docker)
 
-# Left out beside whole-system tests: what starts a redis-server.
-test-core: setup ## run the tests of the rooms and programs that need nothing beside the toolchain
+# Left out beside whole-system tests: what starts a redis-server or strace, and what mounts a small disk.
+test-core: setup ## run the tests of the rooms and programs that need no other program than setup does, nor a right to mount
 ifdef NEXTEST
-	$(CARGO) nextest run --locked --workspace --exclude tengen-system-tests -E 'not ($(REDIS_TESTS))'
+	$(CARGO) nextest run --locked --workspace --exclude tengen-system-tests -E 'not (none()$(foreach name,$(NEEDY_TESTS), + test($(name))))'
 else
-	$(CARGO) test --locked --workspace --exclude tengen-system-tests -- --skip redis_feeds --skip redis:: --skip redis_faults:: --skip in_redis --skip tls:: \
-		--skip both_stores
+	$(CARGO) test --locked --workspace --exclude tengen-system-tests -- $(foreach name,$(NEEDY_TESTS),--skip $(name))
 endif
 
 # What `make test` does with a bound on the plies of each game.
@@ -90,13 +98,19 @@ cross-check: ## compare rules and .npz with public implementations: SUBJECT=five
 	$(CARGO) build --locked -p tengen --bin tengen
 	scripts/cross-check $(SUBJECT)
 
+nextest-needed:
+	@command -v cargo-nextest >/dev/null || { echo "this target needs cargo-nextest: cargo install --locked cargo-nextest" >&2; exit 1; }
+
 # What crashes may cost, at full length: the tests that `make test` runs in short, and the long counts of spoilt records. Each
-# proof writes a row; the last line fails when one is missing, not proved, or short of its counts.
-faults: test-needs setup ## kill, cut, attack and spoil at full length (three quarters of an hour); figures in target/faults/results.json
+# proof writes a row; the results are made of them also after a test that failed. The target fails when a test did, or when a row
+# is missing, not proved, or short of its counts.
+faults: nextest-needed test-needs setup ## kill, cut, attack and spoil at full length (three quarters of an hour); figures in target/faults/results.json
 	$(CARGO) build --locked --workspace --bins
 	rm -rf $(FAULTS_DIR)
 	mkdir -p $(FAULTS_DIR)/rows
 	FAULTS=long FAULTS_ROWS=$(FAULTS_DIR)/rows $(CARGO) nextest run --locked --workspace --no-capture --no-fail-fast \
-		-E '$(FAULT_TESTS)' 2>&1 | tee $(FAULTS_DIR)/tests.log
-	FAULTS_ROWS=$(FAULTS_DIR)/rows $(CARGO) run --locked -p tengen-records --example mutate 2>&1 | tee $(FAULTS_DIR)/mutate.log
+		-E '$(FAULT_TESTS)' 2>&1 | tee $(FAULTS_DIR)/tests.log || touch $(FAULTS_DIR)/failed
+	FAULTS_ROWS=$(FAULTS_DIR)/rows $(CARGO) run --locked -p tengen-records --example mutate 2>&1 | tee $(FAULTS_DIR)/mutate.log \
+		|| touch $(FAULTS_DIR)/failed
 	$(CARGO) run --locked -p tengen-faults --example results -- $(FAULTS_DIR)/rows $(FAULTS_DIR)/results.json
+	@[ ! -e $(FAULTS_DIR)/failed ] || { echo "a test failed: see $(FAULTS_DIR)/tests.log and mutate.log" >&2; exit 1; }

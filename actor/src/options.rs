@@ -23,8 +23,8 @@ pub struct Options {
     #[command(flatten)]
     #[allow(missing_docs, reason = "clap would show a doc comment here as help")]
     pub connect: ConnectArgs,
-    /// Folder of the actor's identity, its spool, its refused games and its cache of networks
-    #[arg(long, value_name = "DIR")]
+    /// Folder of the actor's identity, its spool, its refused games and its cache of networks; one actor at a time holds it
+    #[arg(long, value_name = "DIR", default_value = "actor")]
     pub data: PathBuf,
     /// Several actors of this machine are given the same --data: take the first folder in it that none of them holds, with
     /// whatever games an earlier actor left there
@@ -96,5 +96,32 @@ impl Options {
     /// How long games in flight may go on once the actor is asked to stop.
     pub(crate) fn drain(&self) -> Duration {
         Duration::from_secs(u64::from(self.drain_seconds))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    #[test]
+    fn an_actor_needs_nothing_but_an_address_and_what_shows_who_it_is() {
+        let url = "http://127.0.0.1:7300";
+        let alone = Cli::try_parse_from(["tengen-actor", "--join", url]).unwrap().options;
+        assert_eq!((alone.join.as_str(), alone.data), (url, PathBuf::from("actor")));
+        let words = ["tengen-actor", "--join", url, "--token-file", "T", "--ca", "C"];
+        let shown = Cli::try_parse_from(words).unwrap().options;
+        assert_eq!(shown.connect.token_file, Some(PathBuf::from("T")));
+        assert_eq!(shown.connect.ca, Some(PathBuf::from("C")));
+        let elsewhere = Cli::try_parse_from(words.iter().chain(&["--data", "D"])).unwrap().options;
+        assert_eq!(elsewhere.data, PathBuf::from("D"));
+        assert!(Cli::try_parse_from(["tengen-actor"]).is_err());
     }
 }

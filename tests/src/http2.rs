@@ -16,6 +16,8 @@ pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
 /// A PING frame.
 pub const PING: u8 = 6;
+/// The flag of the last DATA or HEADERS frame of a stream.
+pub const END_STREAM: u8 = 1;
 /// The flag of a HEADERS frame that is whole.
 pub const END_HEADERS: u8 = 4;
 /// The error code of a stream that its own side gives up.
@@ -35,6 +37,39 @@ pub fn frame_head(kind: u8, flags: u8, stream: u32, body_len: usize) -> Vec<u8> 
     bytes.extend_from_slice(&[kind, flags]);
     bytes.extend_from_slice(&stream.to_be_bytes());
     bytes
+}
+
+/// A frame that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// What it is, for example [`DATA`].
+    pub kind: u8,
+    /// Its flags.
+    pub flags: u8,
+    /// Its stream.
+    pub stream: u32,
+    /// What it holds.
+    pub body: &'a [u8],
+}
+
+/// The whole frames at the beginning of these bytes.
+pub fn frames(mut bytes: &[u8]) -> Vec<Frame<'_>> {
+    let mut found = Vec::new();
+    while let Some((head, rest)) = bytes.split_first_chunk::<9>() {
+        let [a, b, c, kind, flags, stream @ ..] = *head;
+        let len = u32::from_be_bytes([0, a, b, c]) as usize;
+        let Some((body, rest)) = rest.split_at_checked(len) else {
+            break;
+        };
+        found.push(Frame {
+            kind,
+            flags,
+            stream: u32::from_be_bytes(stream),
+            body,
+        });
+        bytes = rest;
+    }
+    found
 }
 
 /// The headers of a gRPC call, each as a literal without indexing.
@@ -104,5 +139,20 @@ mod tests {
     #[test]
     fn a_frame_has_its_length_first() {
         assert_eq!(frame(DATA, 1, 3, b"ab"), [0, 0, 2, 0, 1, 0, 0, 0, 3, b'a', b'b']);
+    }
+
+    #[test]
+    fn frames_are_read_as_they_were_written_and_half_a_one_is_left() {
+        let sent = [frame(DATA, END_STREAM, 3, b"ab"), frame(SETTINGS, 0, 0, &[])].concat();
+        let first = Frame {
+            kind: DATA,
+            flags: END_STREAM,
+            stream: 3,
+            body: b"ab",
+        };
+        assert_eq!(frames(&sent).len(), 2);
+        assert_eq!(frames(&sent)[0], first);
+        assert_eq!(frames(&sent[..12]), [first]);
+        assert!(frames(&sent[..10]).is_empty());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
@@ -10,13 +11,17 @@ use rusqlite::{Connection, OpenFlags};
 use tengen_games::{AnyGame, Fingerprint, Game, GameVisitor};
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
 use tengen_proto::v1::get_work_response::Work as Offer;
-use tengen_proto::v1::{GetWorkRequest, RegisterActorRequest, SubmitGameRequest, SubmitGameResponse, Verdict};
+use tengen_proto::v1::{
+    GetWorkRequest, RegisterActorRequest, ReportActorRequest, SubmitGameRequest, SubmitGameResponse, Verdict,
+};
 use tengen_records::{Endings, Expected, LeaseId, Record, RecordId, RunId, Work, testing};
 use tengen_selfplay::order::{Order, Plan};
 use tengen_selfplay::wire::order_from_wire;
 use tengen_service::channel::Channel;
 use tengen_service::testing::now_us;
 use tokio_stream::wrappers::ReceiverStream;
+
+use crate::cluster::program;
 
 /// The actor and what it was promised.
 pub struct Ledger {
@@ -72,7 +77,8 @@ impl Ledger {
         tengen_records::peek_id(record).is_some_and(|id| self.acknowledged.contains_key(&id))
     }
 
-    /// Asks for self-play until there is some, and plays all of the lease's games at random.
+    /// Asks for self-play until there is some, and plays all of the lease's games at random. Pairs of a gate go back: a
+    /// random player would decide it.
     pub async fn play_lease(&mut self) -> Vec<Record> {
         loop {
             let request = GetWorkRequest {
@@ -98,9 +104,19 @@ impl Ledger {
                     self.leases.insert(expected.lease, expected.clone());
                     return (0..games).map(|index| self.play(&expected, index)).collect();
                 }
+                self.hand_back(order.lease).await;
             }
             tokio::task::yield_now().await;
         }
+    }
+
+    async fn hand_back(&mut self, lease: LeaseId) {
+        let report = ReportActorRequest {
+            actor_id: self.actor_id.clone(),
+            returned_lease_ids: vec![lease.to_bytes().to_vec()],
+            ..ReportActorRequest::default()
+        };
+        self.client.report(report).await.expect("the coordinator answers");
     }
 
     /// Sends records and returns the verdicts, each with the place of its record as its ticket; remembers what was stored. Fewer verdicts
@@ -200,9 +216,15 @@ impl Ledger {
         verdicts.len()
     }
 
-    /// The oracle: whatever was acknowledged lies in the database of `data` with the same bytes, nothing lies there twice,
-    /// and the run's counters agree with its games.
+    /// The oracle at the end of a run: the promises are kept, and `tengen db check` finds nothing wrong.
     pub fn assert_kept(&self, data: &Path) {
+        self.assert_promises(data);
+        assert_sound(data);
+    }
+
+    /// What is looked at after every fault: whatever was acknowledged lies in the database of `data` with the same bytes,
+    /// nothing lies there twice, and the run's counters agree with its games.
+    pub fn assert_promises(&self, data: &Path) {
         let database = Connection::open_with_flags(data.join("tengen.db"), OpenFlags::SQLITE_OPEN_READ_ONLY)
             .expect("the run has a database");
         let mut rows = database
@@ -234,8 +256,10 @@ impl Ledger {
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )
             .expect("the run has its counters");
+        // Games of matches are not trained on.
+        let positions_of = "SELECT coalesce(sum(positions), 0) FROM games WHERE kind = 'self-play'";
         let total: i64 = database
-            .query_row("SELECT coalesce(sum(positions), 0) FROM games", [], |row| row.get(0))
+            .query_row(positions_of, [], |row| row.get(0))
             .expect("positions can be counted");
         assert_eq!(
             (counted, positions),
@@ -272,6 +296,18 @@ impl Ledger {
         }
         self.game.visit(Visitor(expected, index, &mut self.rng))
     }
+}
+
+/// `tengen db check` of a run at rest: every record, network file, reference and counter, and every gate's evidence counted
+/// again.
+fn assert_sound(data: &Path) {
+    let check = Command::new(program("tengen-coordinator"))
+        .args(["db", "check", "--data"])
+        .arg(data)
+        .output()
+        .expect("the program starts");
+    let said = [check.stdout, check.stderr].concat();
+    assert!(check.status.success(), "{}", String::from_utf8_lossy(&said));
 }
 
 /// What an actor of this name says first.

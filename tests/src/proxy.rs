@@ -1,6 +1,7 @@
 //! A TCP proxy on loopback that a test can make misbehave: everything between two processes that is not the processes.
 
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,6 +23,8 @@ pub enum Weather {
     OneWay,
     /// Each piece arrives so much later.
     Slow(Duration),
+    /// Bytes pass, and what connections that are made now send to the server is kept, to be delivered once more.
+    Recorded,
 }
 
 /// The proxy; it ends when this is dropped.
@@ -29,8 +32,12 @@ pub struct Proxy {
     addr: SocketAddr,
     server: watch::Sender<SocketAddr>,
     weather: watch::Sender<Weather>,
+    kept: Kept,
     task: JoinHandle<()>,
 }
+
+/// What each recorded connection has sent to the server.
+type Kept = Arc<Mutex<Vec<Vec<u8>>>>;
 
 #[derive(Clone, Copy)]
 enum Towards {
@@ -45,16 +52,19 @@ impl Proxy {
         let addr = listener.local_addr().expect("a bound port");
         let (weather, seen) = watch::channel(Weather::Fair);
         let (server, present) = watch::channel(server);
+        let kept = Kept::default();
+        let keeping = Arc::clone(&kept);
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let server = *present.borrow();
-                tokio::spawn(pass(client, server, seen.clone()));
+                tokio::spawn(pass(client, server, seen.clone(), Arc::clone(&keeping)));
             }
         });
         Proxy {
             addr,
             server,
             weather,
+            kept,
             task,
         }
     }
@@ -73,6 +83,17 @@ impl Proxy {
     pub fn set(&self, weather: Weather) {
         self.weather.send_replace(weather);
     }
+
+    /// Delivers to the server once more what the newest recorded connection sent, over a connection of its own: those
+    /// bytes, and the connection with the server's answers.
+    pub async fn deliver_again(&self) -> (Vec<u8>, TcpStream) {
+        let sent = self.kept.lock().expect("nobody panics with it").last().cloned();
+        let sent = sent.expect("a connection was recorded");
+        let server = *self.server.borrow();
+        let mut server = TcpStream::connect(server).await.expect("the server listens");
+        server.write_all(&sent).await.expect("the server reads");
+        (sent, server)
+    }
 }
 
 impl Drop for Proxy {
@@ -81,7 +102,7 @@ impl Drop for Proxy {
     }
 }
 
-async fn pass(client: TcpStream, server: SocketAddr, mut weather: watch::Receiver<Weather>) {
+async fn pass(client: TcpStream, server: SocketAddr, mut weather: watch::Receiver<Weather>, kept: Kept) {
     if *weather.borrow() == Weather::Cut {
         return;
     }
@@ -94,8 +115,18 @@ async fn pass(client: TcpStream, server: SocketAddr, mut weather: watch::Receive
     }
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let there = copy(from_client, to_server, weather.clone(), Towards::Server);
-    let back = copy(from_server, to_client, weather.clone(), Towards::Client);
+    let place = (*weather.borrow() == Weather::Recorded).then(|| {
+        let mut kept = kept.lock().expect("nobody panics with it");
+        kept.push(Vec::new());
+        kept.len() - 1
+    });
+    let keep = |bytes: &[u8]| {
+        if let Some(place) = place {
+            kept.lock().expect("nobody panics with it")[place].extend_from_slice(bytes);
+        }
+    };
+    let there = copy(from_client, to_server, weather.clone(), Towards::Server, keep);
+    let back = copy(from_server, to_client, weather.clone(), Towards::Client, |_| ());
     tokio::select! {
         () = there => {}
         () = back => {}
@@ -109,9 +140,10 @@ async fn copy(
     mut to: OwnedWriteHalf,
     mut weather: watch::Receiver<Weather>,
     towards: Towards,
+    keep: impl Fn(&[u8]),
 ) {
     let passes = |weather: &Weather| match weather {
-        Weather::Fair | Weather::Slow(_) | Weather::Cut => true,
+        Weather::Fair | Weather::Slow(_) | Weather::Recorded | Weather::Cut => true,
         Weather::OneWay => matches!(towards, Towards::Server),
         Weather::Silent => false,
     };
@@ -126,6 +158,7 @@ async fn copy(
         if let Weather::Slow(by) = now {
             tokio::time::sleep(by).await;
         }
+        keep(&bytes[..len]);
         if to.write_all(&bytes[..len]).await.is_err() {
             return;
         }

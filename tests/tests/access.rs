@@ -7,6 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use rcgen::{CertificateParams, KeyPair};
+use serde_json::Value;
 use tempfile::TempDir;
 use tengen_service::files::write_atomic;
 use tengen_system_tests::cluster::{program, tengen, tengen_ok};
@@ -27,6 +28,7 @@ kind = "none"
 [learner]
 batch = 32
 window_min_positions = 64
+steps_behind_max = 0
 "#;
 
 /// A folder with a run, its tokens, and a certificate that vouches for itself.
@@ -109,6 +111,39 @@ impl Folder {
             .unwrap();
         Coordinator(process)
     }
+
+    /// An actor with the actors' token, always the same one.
+    fn actor(&self) -> Child {
+        let address = std::fs::read_to_string(self.path("data/coordinator.addr")).unwrap();
+        Command::new(program("tengen-actor"))
+            .arg("--join")
+            .arg(format!("https://{}", address.trim()))
+            .arg("--token-file")
+            .arg(self.path("tokens/actor.token"))
+            .arg("--ca")
+            .arg(self.path("cert.pem"))
+            .arg("--data")
+            .arg(self.path("actor"))
+            .args(["--games", "8", "--batch-max", "8", "--threads", "1"])
+            .args(["--log", "error", "--drain-seconds", "1", "--exit-with-parent"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// A number of the run's status.
+    fn number(&self, name: &str) -> u64 {
+        let status: Value = serde_json::from_str(&self.ok("tokens/viewer.token", &["status", "--json"])).unwrap();
+        status[name].as_u64().unwrap()
+    }
+
+    /// Waits until more games than this are stored.
+    async fn more_games_than(&self, games: u64) {
+        let mut looks = tokio::time::interval(Duration::from_millis(50));
+        while self.number("games") <= games {
+            looks.tick().await;
+        }
+    }
 }
 
 /// A coordinator that drains when this is dropped.
@@ -177,6 +212,78 @@ async fn tokens_are_made_listed_and_revoked_on_the_command_line() {
     assert!(refused.contains(&format!("token {id} was revoked")), "{refused}");
     let unknown = folder.refused("tokens/admin.token", &["actors", "purge", "nobody", "--since", "1h"]);
     assert!(unknown.contains("no actor \"nobody\" ever registered"), "{unknown}");
+}
+
+#[tokio::test]
+async fn a_token_comes_from_the_environment_where_no_file_is_named() {
+    let folder = Folder::new();
+    let _coordinator = folder.coordinator();
+    written(&folder.path("data/coordinator.addr")).await;
+    let token = |role: &str| std::fs::read_to_string(folder.path(&format!("tokens/{role}.token"))).unwrap();
+    let status = |token: &str, more: &[&str]| {
+        let (data, ca) = (folder.text("data"), folder.text("cert.pem"));
+        let output = Command::new(program("tengen"))
+            .args(["token", "list", "--data", &data, "--ca", &ca])
+            .args(more)
+            .env("TENGEN_TOKEN", token)
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&said).into_owned())
+    };
+    let (listed, said) = status(&token("admin"), &[]);
+    assert!(listed && said.contains("viewer"), "{said}");
+    let (listed, said) = status(&token("viewer"), &[]);
+    assert!(
+        !listed && said.contains("has the role viewer, this call needs admin"),
+        "{said}"
+    );
+    // A file that is named wins.
+    let (listed, said) = status(&token("viewer"), &["--token-file", &folder.text("tokens/admin.token")]);
+    assert!(listed, "{said}");
+    let (listed, said) = status("no token", &[]);
+    assert!(!listed && said.contains("TENGEN_TOKEN"), "{said}");
+}
+
+#[tokio::test]
+async fn a_real_actor_is_suspended_resumed_and_purged_on_the_command_line() {
+    let folder = Folder::new();
+    let _coordinator = folder.coordinator();
+    written(&folder.path("data/coordinator.addr")).await;
+    let actors = |words: &[&str]| folder.ok("tokens/admin.token", &[&["actors"][..], words].concat());
+    let mut actor = folder.actor();
+    folder.more_games_than(0).await;
+    let list = actors(&["list"]);
+    let id = list.lines().nth(1).unwrap().split_whitespace().next().unwrap();
+
+    let suspended = actors(&["suspend", id, "--reason", "clock is wrong"]);
+    assert!(
+        suspended.contains(&format!("actor {id} is suspended since 20")),
+        "{suspended}"
+    );
+    // Its standard input is held, so that only the refusal can end it.
+    let lifeline = actor.stdin.take();
+    assert!(!actor.wait().unwrap().success());
+    drop(lifeline);
+    let list = actors(&["list"]);
+    assert!(list.contains("suspended 20"), "{list}");
+
+    let resumed = actors(&["resume", id]);
+    assert!(resumed.contains(&format!("actor {id} is served again")), "{resumed}");
+    let stored = folder.number("games");
+    let mut actor = folder.actor();
+    folder.more_games_than(stored).await;
+    drop(actor.stdin.take());
+    assert!(actor.wait().unwrap().success());
+    let list = actors(&["list"]);
+    assert!(list.lines().count() == 2 && !list.contains("suspended"), "{list}");
+
+    let stored = folder.number("games");
+    let none = actors(&["purge", id, "--since", "2100-01-01T00:00:00Z"]);
+    assert!(none.starts_with("0 self-play games"), "{none}");
+    let purged = actors(&["purge", id, "--since", "ever"]);
+    assert!(purged.starts_with(&format!("{stored} self-play games with ")), "{purged}");
+    assert_eq!((folder.number("window_positions"), folder.number("games")), (0, stored));
 }
 
 #[test]

@@ -109,6 +109,9 @@ async fn compose_up_reaches_a_promotion_with_redis_as_the_window() {
         }
         assert!(status.games < GAMES_MAX, "no promotion within {GAMES_MAX} games");
     };
+    // Nobody but this machine reaches what has no tokens.
+    let published = project.compose(&["port", "coordinator", "7300"]);
+    assert!(published.starts_with("127.0.0.1:"), "{published}");
     assert!(promoted.rejected.is_empty(), "{:?}", promoted.rejected);
     assert_eq!(promoted.actors.len(), 2, "{:?}", promoted.actors);
 

@@ -23,12 +23,15 @@ channels = 16
 value_hidden = 16
 [[schedule]]
 from_iteration = 0
-games = 200
+games = 100
 simulations = 16
 [selfplay]
 random_plies_max = 4
 [gate]
-kind = "none"
+kind = "fixed"
+games = 8
+threshold = 0.3
+simulations = 8
 [learner]
 batch = 64
 window_min_positions = 200
@@ -90,12 +93,13 @@ async fn killing_each_process_in_turn_loses_and_doubles_nothing() {
         goes_on(&up, part, victim, before).await;
     }
 
+    let promotions = promoted(&up).await;
     let again = ledger.submit_again(&sent).await;
     assert_eq!(again, sent.len());
     let (status, _) = up.interrupt();
     assert!(status.success());
     ledger.assert_kept(&data);
-    let proof = proof.count("kills", TURN.len());
+    let proof = proof.count("kills", TURN.len()).count("promotions", promotions);
     proof.count("acknowledged_games", ledger.acknowledged.len()).proved();
 }
 
@@ -128,6 +132,19 @@ async fn killing_the_command_ends_its_children_and_loses_and_doubles_nothing() {
     assert_eq!(ledger.submit_again(&records).await, records.len());
     assert!(up.interrupt().0.success());
     ledger.assert_kept(&data);
+}
+
+/// Waits for the first promotion, unless there was one under the kills; how many there are. The check at the end counts the
+/// evidence of every gate again.
+async fn promoted(up: &Up) -> usize {
+    let mut looks = tokio::time::interval(std::time::Duration::from_millis(100));
+    loop {
+        looks.tick().await;
+        let generation = up.status().await.generation;
+        if generation > 0 {
+            return generation as usize;
+        }
+    }
 }
 
 /// Games stored and steps done.

@@ -1,22 +1,27 @@
-//! A network that is cut, silent, one-way or slow between an actor and its coordinator, and a coordinator that comes back
-//! to many actors at once.
+//! A network that is cut, silent, one-way or slow between an actor and its coordinator, or delivers twice, and a coordinator
+//! that comes back to many actors at once.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use tengen_proto::v1::RunStatus;
+use prost::Message;
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
+use tengen_proto::v1::{RunStatus, SubmitGameResponse, Verdict};
+use tengen_records::encode;
 use tengen_service::backoff::Backoff;
 use tengen_service::channel;
 use tengen_service::credentials::Credentials;
 use tengen_system_tests::cluster::program;
 use tengen_system_tests::coordinator::Coordinator;
 use tengen_system_tests::faults::{self, Proof};
-use tengen_system_tests::ledger::hello;
+use tengen_system_tests::http2::{self, DATA, END_STREAM, HEADERS, PREFACE, RST_STREAM};
+use tengen_system_tests::ledger::{Ledger, hello};
 use tengen_system_tests::proxy::{Proxy, Weather};
+use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 
@@ -43,6 +48,21 @@ fn start_actor(url: &str, data: &Path) -> Child {
         .kill_on_drop(true)
         .spawn()
         .unwrap()
+}
+
+/// Has it stop as it should, and waits for its end.
+async fn drain(mut actor: Child) {
+    drop(actor.stdin.take());
+    assert!(actor.wait().await.unwrap().success());
+}
+
+/// Files of an actor's spool; there are none when every game has its verdict.
+fn segments(data: &Path) -> usize {
+    let segments = std::fs::read_dir(data.join("spool")).unwrap().filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().ends_with(".segment")
+    });
+    segments.count()
 }
 
 /// Asks for the status until it holds.
@@ -72,7 +92,7 @@ async fn a_bad_network_loses_nothing_and_what_waited_is_stored_soon_after() {
     let coordinator = Coordinator::start(&run, &data, &[]).await;
     let proxy = Proxy::start(coordinator.addr()).await;
     let kept = folder.path().join("actor");
-    let mut actor = start_actor(&proxy.url(), &kept);
+    let actor = start_actor(&proxy.url(), &kept);
     until(&coordinator, |status| status.games >= 50).await;
     for (name, weather) in WEATHERS {
         proxy.set(weather);
@@ -86,20 +106,131 @@ async fn a_bad_network_loses_nothing_and_what_waited_is_stored_soon_after() {
         assert!(fair.elapsed() < DRAINED_MAX, "{weather:?}: {:?}", fair.elapsed());
         proof = proof.measure(&format!("drained_after_{name}_seconds"), fair.elapsed().as_secs_f64());
     }
-    let lifeline = actor.stdin.take();
-    drop(lifeline);
-    assert!(actor.wait().await.unwrap().success());
+    drain(actor).await;
     // Everything finished was in the spool, and it is empty: all of it has its verdict.
-    let segments = std::fs::read_dir(kept.join("spool")).unwrap().filter(|entry| {
-        let name = entry.as_ref().unwrap().file_name();
-        name.to_string_lossy().ends_with(".segment")
-    });
-    assert_eq!(segments.count(), 0, "the spool still holds games");
+    assert_eq!(segments(&kept), 0, "the spool still holds games");
     let status = coordinator.status().await;
     assert!(status.rejected.is_empty(), "{:?}", status.rejected);
     coordinator.drain().await;
     let proof = proof.count("kinds", WEATHERS.len()).count("seconds_each", seconds);
     proof.count("stored_games", status.games as usize).proved();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_actor_killed_between_its_games_and_their_verdicts_has_each_game_stored_once() {
+    let proof = Proof::begin("actor-killed-before-verdict");
+    let kills = faults::scaled(2, 20);
+    let folder = tempfile::tempdir().unwrap();
+    let (run, data) = (faults::write_run(folder.path()), folder.path().join("data"));
+    let coordinator = Coordinator::start(&run, &data, &[]).await;
+    let proxy = Proxy::start(coordinator.addr()).await;
+    let kept = folder.path().join("actor");
+    // It plays nothing; it looks at what is stored.
+    let ledger = Ledger::register(coordinator.channel(), 7).await;
+    for _ in 0..kills {
+        let before = coordinator.status().await.games;
+        let mut actor = start_actor(&proxy.url(), &kept);
+        until(&coordinator, |status| status.games > before + 20).await;
+        proxy.set(Weather::OneWay);
+        // What is stored from here on was sent, and its verdict comes nowhere.
+        let told = coordinator.status().await.games;
+        until(&coordinator, |status| status.games > told).await;
+        actor.kill().await.unwrap();
+        assert!(segments(&kept) > 0, "games without a verdict were forgotten");
+        proxy.set(Weather::Fair);
+    }
+    let stored = coordinator.status().await.games;
+    let actor = start_actor(&proxy.url(), &kept);
+    until(&coordinator, |status| status.games > stored).await;
+    drain(actor).await;
+    assert_eq!(segments(&kept), 0, "the spool still holds games");
+    let status = coordinator.status().await;
+    assert!(status.rejected.is_empty(), "{:?}", status.rejected);
+    coordinator.drain().await;
+    ledger.assert_kept(&data);
+    let proof = proof.count("kills", kills);
+    proof.count("stored_games", status.games as usize).proved();
+}
+
+/// Games of one connection that is delivered twice; they fit what a server takes before it has answered anything.
+const GAMES_TWICE: usize = 20;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_network_delivers_twice_is_stored_once() {
+    let proof = Proof::begin("network-delivers-twice");
+    let deliveries = faults::scaled(3, 30);
+    let folder = tempfile::tempdir().unwrap();
+    let (run, data) = (faults::write_run(folder.path()), folder.path().join("data"));
+    let coordinator = Coordinator::start(&run, &data, &[]).await;
+    let proxy = Proxy::start(coordinator.addr()).await;
+    proxy.set(Weather::Recorded);
+    let connect = || channel::connect(&proxy.url(), &Credentials::default()).unwrap();
+    let mut ledger = Ledger::register(connect(), 7).await;
+    for delivery in 1..=deliveries {
+        let mut records: Vec<Vec<u8>> = ledger.play_lease().await.iter().map(encode).collect();
+        records.truncate(GAMES_TWICE);
+        let verdicts = ledger.submit(&records).await;
+        assert_eq!(verdicts.len(), records.len());
+        assert_eq!(ledger.acknowledged.len(), delivery * GAMES_TWICE);
+        assert_eq!(duplicates_of_what_comes_again(&proxy).await, records.len());
+        let stored = coordinator.status().await.games;
+        assert_eq!(stored, ledger.acknowledged.len() as u64);
+        ledger.reconnect(connect()).await;
+    }
+    coordinator.drain().await;
+    ledger.assert_kept(&data);
+    let proof = proof.count("deliveries", deliveries);
+    proof.count("acknowledged_games", ledger.acknowledged.len()).proved();
+}
+
+/// Has the newest connection's bytes come again and waits for the answer to each call in them: how many games were
+/// duplicates.
+async fn duplicates_of_what_comes_again(proxy: &Proxy) -> usize {
+    let (sent, mut server) = proxy.deliver_again().await;
+    let calls: BTreeSet<u32> = http2::frames(&sent[PREFACE.len()..])
+        .iter()
+        .filter(|frame| frame.kind == HEADERS)
+        .map(|frame| frame.stream)
+        .collect();
+    let (mut heard, mut piece) = (Vec::new(), vec![0; 64 * 1024]);
+    loop {
+        let len = server.read(&mut piece).await.unwrap();
+        assert!(len > 0, "the coordinator hung up");
+        heard.extend_from_slice(&piece[..len]);
+        let ended: BTreeSet<u32> = http2::frames(&heard)
+            .iter()
+            .filter(|frame| match frame.kind {
+                DATA | HEADERS => frame.flags & END_STREAM != 0,
+                kind => kind == RST_STREAM,
+            })
+            .map(|frame| frame.stream)
+            .collect();
+        if calls.is_subset(&ended) {
+            break;
+        }
+    }
+    let mut answers: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    for frame in http2::frames(&heard).iter().filter(|frame| frame.kind == DATA) {
+        answers.entry(frame.stream).or_default().extend_from_slice(frame.body);
+    }
+    let is_duplicate =
+        |message: &&[u8]| SubmitGameResponse::decode(*message).is_ok_and(|answer| answer.verdict() == Verdict::Duplicate);
+    answers
+        .values()
+        .flat_map(|answer| messages(answer))
+        .filter(is_duplicate)
+        .count()
+}
+
+/// The gRPC messages of a call, each behind its length.
+fn messages(mut bytes: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    while let Some(([_, len @ ..], rest)) = bytes.split_first_chunk::<5>() {
+        let (message, rest) = rest.split_at(u32::from_be_bytes(*len) as usize);
+        found.push(message);
+        bytes = rest;
+    }
+    found
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use tengen_faults::Proof;
 use tengen_games::Action;
 use tengen_records::{LeaseId, RecordId};
 use tengen_selfplay::{MatchGame, Plan};
@@ -58,6 +59,7 @@ async fn a_full_disk_pauses_play_until_there_is_room_and_costs_no_game() {
     let Some(disk) = small_disk("a_full_disk_pauses_play_until_there_is_room_and_costs_no_game") else {
         return;
     };
+    let proof = Proof::begin("actor-disk-full");
     let data = disk.join("data");
     let peer = Peer::new("tic-tac-toe");
     peer.state().mood = Mood::Silence;
@@ -114,6 +116,8 @@ async fn a_full_disk_pauses_play_until_there_is_room_and_costs_no_game() {
     for (id, game) in &state.seen {
         assert_eq!(state.stored.get(id), Some(game), "game {id}");
     }
+    let proof = proof.count("kept_games", kept.len());
+    proof.count("stored_games", state.stored.len()).proved();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use tengen_faults::Proof;
 use tengen_records::{LeaseId, RecordId, peek_id};
 
 use crate::peer::{Mood, Peer, Server};
@@ -106,12 +107,16 @@ async fn killed_with_games(peer: &Peer, data: &Path, games: usize) -> Server {
     server
 }
 
+/// How often an actor is killed: in turns before it has heard any verdict, and between verdicts.
+const KILLS: u128 = 6;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn kill_9_loses_no_game_that_was_finished() {
+    let proof = Proof::begin("actor-killed");
     let data = tempfile::tempdir().unwrap();
     let peer = Peer::new("tic-tac-toe");
     let server = peer.serve(ANY_PORT).await;
-    for round in 1..=6u128 {
+    for round in 1..=KILLS {
         peer.state().mood = if round % 2 == 0 { Mood::Store } else { Mood::Silence };
         peer.order(round, self_play(10_000), 4);
         let decided = peer.state().verdicts.values().sum::<u32>();
@@ -147,6 +152,8 @@ async fn kill_9_loses_no_game_that_was_finished() {
         assert_eq!(state.stored.get(id), Some(game));
     }
     assert!(segments(data.path()).is_empty());
+    let proof = proof.count("kills", KILLS as usize);
+    proof.count("stored_games", state.stored.len()).proved();
 }
 
 #[tokio::test(flavor = "multi_thread")]

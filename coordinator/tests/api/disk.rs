@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use tengen_coordinator::{Coordinator, CoordinatorError, DiskConfig};
+use tengen_faults::Proof;
 use tengen_proto::v1;
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_proto::v1::{Verdict, WatchStatusRequest};
@@ -104,6 +105,7 @@ async fn a_nearly_full_disk_refuses_what_is_new_serves_reads_and_resumes_by_itse
 async fn a_disk_that_is_full_to_the_last_byte_loses_nothing_that_was_acknowledged() {
     let name = "a_disk_that_is_full_to_the_last_byte_loses_nothing_that_was_acknowledged";
     let Some(disk) = small_disk(name) else { return };
+    let proof = Proof::begin("coordinator-disk-full");
     // No low-water mark: the commit itself meets the end of the disk.
     let (rig, data) = start(&disk, 0).await;
     let mut actor = Actor::new(&rig, "actor-1").await;
@@ -142,6 +144,7 @@ async fn a_disk_that_is_full_to_the_last_byte_loses_nothing_that_was_acknowledge
     let (_, window) = crate::window::catch_up(&mut crate::window::mirror(&rig, 0, 0).await).await;
     assert_eq!(crate::window::records(&window), acknowledged);
     rig.stop().await;
+    proof.count("acknowledged_games", acknowledged.len()).proved();
 }
 
 #[tokio::test]

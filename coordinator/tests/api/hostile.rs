@@ -1,5 +1,6 @@
 //! Messages made to hurt: they are refused, and everybody else is served on.
 
+use tengen_faults::Proof;
 use tengen_proto::v1;
 use tengen_proto::v1::Verdict;
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
@@ -30,10 +31,12 @@ async fn submit(
 
 #[tokio::test]
 async fn what_unpacks_to_more_than_a_message_may_hold_is_never_unpacked() {
+    let proof = Proof::begin("decompression-bombs");
     let rig = Rig::start(TIC_TAC_TOE).await;
     let mut actor = Actor::new(&rig, "actor-1").await;
     // 64 MiB of zeros are 64 KiB on the wire.
     let bomb = vec![0; 64 << 20];
+    let bytes = bomb.len();
     let packing = ActorServiceClient::new(rig.channel().await).send_compressed(CompressionEncoding::Gzip);
     let refused = submit(packing.clone(), bomb).await.expect_err("a refusal");
     // Today nothing packed is taken at all; were it switched on, the limit on messages would have to hold.
@@ -52,6 +55,7 @@ async fn what_unpacks_to_more_than_a_message_may_hold_is_never_unpacked() {
     let record = actor.play(&work, 0);
     assert_eq!(actor.submit(&record).await, Verdict::Stored);
     rig.stop().await;
+    proof.count("bombs", 1).count("bomb_bytes", bytes).proved();
 }
 
 #[tokio::test]

@@ -239,6 +239,19 @@ async fn an_evicting_server_is_refused_at_the_start_and_a_lag_later() {
 }
 
 #[tokio::test]
+async fn a_coordinator_whose_server_stays_away_ends_with_its_address_and_what_to_try() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut options = options(folder.path(), &toml(CAPACITY));
+    // Nobody listens on the first port. The coordinator waits ten seconds for somebody.
+    options.config.replay = "redis://me:s3cret@127.0.0.1:1".to_owned().into();
+    let refused = Rig::start_with(folder, options).await;
+    let refused = refused.map(drop).expect_err("nobody listens").to_string();
+    for part in ["replay: Redis at redis://me:***@127.0.0.1:1/0", "redis-cli -u redis://me:***@127.0.0.1:1/0 ping"] {
+        assert!(refused.contains(part) && !refused.contains("s3cret"), "{refused}");
+    }
+}
+
+#[tokio::test]
 async fn a_restarted_coordinator_goes_on_and_another_capacity_is_a_new_epoch() {
     let (server, _folder) = redis(&[]);
     let rig = start(&server).await;

@@ -5,6 +5,7 @@ use tengen_games::AnyGame;
 use tengen_proto::v1;
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tokio_util::sync::CancellationToken;
+use tonic::Code;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
@@ -291,6 +292,28 @@ async fn health_and_both_reflections_answer() {
         .into_inner();
     let text = format!("{:?}", answers.message().await.expect("a message"));
     assert!(text.contains("tengen.v1.RunService"), "{text}");
+    rig.stop().await;
+}
+
+#[tokio::test]
+async fn where_reflection_is_off_neither_version_answers_and_health_does() {
+    use tonic_reflection::pb::{v1 as new, v1alpha as old};
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut options = options(folder.path(), TIC_TAC_TOE);
+    options.config.reflection = false;
+    let rig = Rig::start_with(folder, options).await.expect("it starts");
+    let mut client = new::server_reflection_client::ServerReflectionClient::new(rig.channel().await);
+    let refused = client.server_reflection_info(tokio_stream::empty()).await;
+    let refused = refused.map(drop).expect_err("nobody tells");
+    assert_eq!(refused.code(), Code::Unimplemented, "{refused}");
+    let mut client = old::server_reflection_client::ServerReflectionClient::new(rig.channel().await);
+    let refused = client.server_reflection_info(tokio_stream::empty()).await;
+    let refused = refused.map(drop).expect_err("nobody tells");
+    assert_eq!(refused.code(), Code::Unimplemented, "{refused}");
+    let mut health = HealthClient::new(rig.channel().await);
+    let request = HealthCheckRequest::default();
+    let answer = health.check(request).await.expect("an answer").into_inner();
+    assert_eq!(answer.status(), ServingStatus::Serving);
     rig.stop().await;
 }
 

@@ -1,9 +1,11 @@
-//! A Redis server of a test's own: on a free loopback port, in a folder of its own, ended when dropped. Tests of every
-//! crate that meets Redis start theirs here; none ever uses a server that happens to run.
+//! What tests of several crates share: the [`contract`] of the window's stores, and a Redis server of a test's own. It is
+//! on a free loopback port, in a folder of its own, and ended when dropped. Tests of every crate that meets Redis start
+//! theirs here; none ever uses a server that happens to run.
 //!
 //! Not for programs: it panics when the server cannot be started.
 
 mod cage;
+pub mod contract;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -46,6 +48,24 @@ impl RedisServer {
             }
         }
         panic!("redis-server did not start on {PORTS_TRIED} ports that were free");
+    }
+
+    /// Starts a server that is a cluster of one node, which owns every slot.
+    ///
+    /// # Panics
+    /// As [`RedisServer::start`], and when the server is older than 7.0.
+    pub fn start_cluster(folder: &Path) -> RedisServer {
+        // The port of the cluster's bus is its own port and 10,000: a port too high for that is one more that is not free.
+        let server = RedisServer::start(folder, &["--cluster-enabled", "yes"]);
+        server.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+        // A node serves no key in its first two seconds. Waiting for a replica that never comes passes a tenth of one.
+        while server
+            .ask(&["EXISTS", "key"])
+            .is_some_and(|answer| answer.starts_with("-CLUSTERDOWN"))
+        {
+            server.command(&["WAIT", "1", "100"]);
+        }
+        server
     }
 
     /// Its URL.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use tengen_faults::Proof;
 use tengen_service::testing::small_disk::{self, fill};
 
 use crate::Learner;
@@ -64,6 +65,7 @@ async fn waiting(coordinator: &Coordinator, url: &str, disk: &Path) -> (Learner,
 async fn training_waits_for_room_and_no_candidate_leaves_before_its_checkpoint() {
     let name = "training_waits_for_room_and_no_candidate_leaves_before_its_checkpoint";
     let Some(disk) = small_disk(name) else { return };
+    let proof = Proof::begin("learner-disk-full");
     let data = disk.join("data");
     let coordinator = coordinator(40);
     let serving = coordinator.serve().await;
@@ -103,6 +105,7 @@ async fn training_waits_for_room_and_no_candidate_leaves_before_its_checkpoint()
     learner.stop().await;
     let state = coordinator.state();
     assert!(newest_step(&data) >= state.published_at[1].1);
+    proof.count("candidates", state.published.len()).proved();
 }
 
 #[tokio::test(flavor = "multi_thread")]

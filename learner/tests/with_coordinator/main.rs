@@ -6,6 +6,7 @@ mod disk;
 mod fake_coordinator;
 mod kills;
 mod power_cut;
+mod window;
 
 use std::path::Path;
 

@@ -8,7 +8,10 @@ use super::connect::VERSION_MIN;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RedisFault {
     /// No answer: the server is down, slow, or somewhere else.
-    #[error("Redis at {server} does not answer: {reason}")]
+    #[error(
+        "Redis at {server} does not answer: {reason}; is it up, and does `redis-cli -u {server} ping` (with the password in \
+         place of ***, if there is one) say PONG on this machine?"
+    )]
     Unreachable {
         /// The server.
         server: String,

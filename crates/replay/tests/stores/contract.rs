@@ -1,180 +1,44 @@
-//! What every store of the window does, each test over both.
-
-use std::sync::Arc;
+//! The contract of the window's stores, each clause over both, and once more over Redis as a cluster of one node.
 
 use proptest::prelude::*;
-use tengen_replay::{Cursor, LoggedGame};
+use tengen_replay::testing::{RedisServer, contract as clauses};
 
-use crate::stores::{CHUNK_BYTES, Memory, Redis, Store, after, games, server};
+use crate::stores::{Memory, Redis, server};
 
 /// Runs the test in the memory and in Redis.
 macro_rules! contract {
-    ($($name:ident,)*) => {$(
+    ($($name:ident,)*) => {
+    $(
         mod $name {
+            use super::clauses;
+
             #[tokio::test]
             async fn in_memory() {
-                super::$name(super::Memory::new()).await;
+                clauses::$name(super::Memory::new()).await;
             }
 
             #[tokio::test]
             async fn in_redis() {
                 let (server, _folder) = super::server(&[]);
-                super::$name(super::Redis::new(&server, "contract").await).await;
+                clauses::$name(super::Redis::new(&server, "contract").await).await;
             }
         }
-    )*};
-}
+    )*
 
-contract! {
-    a_mirror_reads_the_newest_games_in_order,
-    a_mirror_goes_on_from_any_cursor,
-    a_waiting_mirror_gets_what_is_appended,
-    a_new_epoch_begins_anew_whatever_the_cursor,
-    a_batch_that_comes_twice_changes_nothing,
-    chunks_are_bounded_but_a_large_record_passes,
-    an_empty_window_says_that_it_is_read,
-}
+        mod one_node_of_a_cluster {
+            use super::{Redis, RedisServer, clauses};
 
-const START: Cursor = Cursor {
-    epoch: 0,
-    after_sequence: 0,
-};
-
-fn sequences(games: &[LoggedGame]) -> Vec<u64> {
-    games.iter().map(|game| game.sequence).collect()
-}
-
-/// The kept games by the definition: the fewest newest ones that hold `capacity` positions, without those that hold none.
-fn newest(all: &[LoggedGame], capacity: u64) -> Vec<LoggedGame> {
-    let mut held = 0;
-    let mut kept: Vec<LoggedGame> = all
-        .iter()
-        .rev()
-        .take_while(|game| {
-            let wanted = held < capacity;
-            held += u64::from(game.positions);
-            wanted
-        })
-        .filter(|game| game.positions > 0)
-        .cloned()
-        .collect();
-    kept.reverse();
-    kept
-}
-
-async fn a_mirror_reads_the_newest_games_in_order(mut store: impl Store) {
-    let all = games(&[9, 0, 4, 7, 0, 2, 5]);
-    store.rebuild(2, 10, &all[..2]).await;
-    store.append(all[1].sequence, &all[2..5]).await;
-    store.append(all[4].sequence, &all[5..]).await;
-    let read = store.games(START).await;
-    assert_eq!(read, newest(&all, 10));
-    assert_eq!(sequences(&read), [12, 18, 21]);
-    assert_eq!(read[2].positions_total, 27);
-}
-
-async fn a_mirror_goes_on_from_any_cursor(mut store: impl Store) {
-    let all = games(&[3, 3, 3, 3]);
-    store.rebuild(2, 100, &all).await;
-    for (after_sequence, expected) in [
-        (0, vec![3, 6, 9, 12]),
-        (3, vec![6, 9, 12]),
-        (7, vec![9, 12]),
-        (9, vec![12]),
-    ] {
-        let cursor = Cursor {
-            epoch: 2,
-            after_sequence,
-        };
-        assert_eq!(
-            sequences(&store.games(cursor).await),
-            expected,
-            "after {after_sequence}"
-        );
-    }
-}
-
-async fn a_waiting_mirror_gets_what_is_appended(mut store: impl Store) {
-    let all = games(&[3, 3, 0, 3]);
-    store.rebuild(2, 100, &all[..1]).await;
-    let mut cursor = START;
-    for chunk in store.chunks(START).await {
-        cursor = after(&cursor, &chunk);
-    }
-    for (n, expected) in [(1, 6), (3, 12)] {
-        store.append(cursor.after_sequence, &all[n.min(2)..=n]).await;
-        let chunk = store.next(cursor).await;
-        cursor = after(&cursor, &chunk);
-        assert_eq!((chunk.games[0].sequence, cursor.after_sequence), (expected, expected));
-    }
-}
-
-async fn a_new_epoch_begins_anew_whatever_the_cursor(mut store: impl Store) {
-    let all = games(&[3, 3, 3, 3]);
-    store.rebuild(2, 6, &all).await;
-    assert_eq!(sequences(&store.games(START).await), [9, 12]);
-    store.rebuild(5, 9, &all).await;
-    let cursor = Cursor {
-        epoch: 2,
-        after_sequence: 12,
+            #[tokio::test]
+            async fn in_redis() {
+                let folder = tempfile::tempdir().expect("a folder");
+                let server = RedisServer::start_cluster(folder.path());
+                $(clauses::$name(Redis::new(&server, stringify!($name)).await).await;)*
+            }
+        }
     };
-    let chunks = store.chunks(cursor).await;
-    assert!(chunks.iter().all(|chunk| (chunk.epoch, chunk.capacity.get()) == (5, 9)));
-    let read: Vec<u64> = chunks.iter().flat_map(|chunk| sequences(&chunk.games)).collect();
-    assert_eq!(read, [6, 9, 12]);
 }
 
-async fn a_batch_that_comes_twice_changes_nothing(mut store: impl Store) {
-    let all = games(&[3, 4, 0, 5]);
-    store.rebuild(2, 9, &all[..1]).await;
-    for batch in [&all[1..3], &all[1..3], &all[1..4], &all[..4]] {
-        let before = batch[0].sequence - 3;
-        store.append(before, batch).await;
-    }
-    assert_eq!(store.games(START).await, newest(&all, 9));
-}
-
-async fn chunks_are_bounded_but_a_large_record_passes(mut store: impl Store) {
-    let mut all = games(&[1; 40]);
-    all[20].record = Arc::from(vec![7; tengen_records::RECORD_BYTES_MAX]);
-    store.rebuild(2, 1_000, &all).await;
-    let chunks = store.chunks(START).await;
-    for chunk in &chunks {
-        let bytes: usize = chunk.games.iter().map(|game| game.record.len()).sum();
-        assert!(bytes <= CHUNK_BYTES || chunk.games.len() == 1, "{bytes} bytes");
-    }
-    let read: Vec<LoggedGame> = chunks.into_iter().flat_map(|chunk| chunk.games).collect();
-    assert_eq!(read, all);
-}
-
-async fn an_empty_window_says_that_it_is_read(mut store: impl Store) {
-    store.rebuild(2, 10, &[]).await;
-    let chunk = store.next(START).await;
-    assert_eq!((chunk.epoch, chunk.games.len(), chunk.caught_up), (2, 0, true));
-    store.append(0, &games(&[0, 2])).await;
-    let cursor = Cursor {
-        epoch: 2,
-        after_sequence: 0,
-    };
-    assert_eq!(sequences(&store.next(cursor).await.games), [6]);
-}
-
-/// Rebuilds with some of the games, appends the others in batches of these sizes, and compares with the definition after
-/// each.
-async fn law_holds(mut store: impl Store, capacity: u64, positions: &[u32], rebuilt: usize, batches: &[usize]) {
-    let all = games(positions);
-    let rebuilt = rebuilt.min(all.len());
-    store.rebuild(2, capacity, &all[..rebuilt]).await;
-    assert_eq!(store.games(START).await, newest(&all[..rebuilt], capacity));
-    let mut end = rebuilt;
-    for size in batches {
-        let begin = end;
-        end = (end + size).min(all.len());
-        let before = all[..begin].last().map_or(0, |game| game.sequence);
-        store.append(before, &all[begin..end]).await;
-        assert_eq!(store.games(START).await, newest(&all[..end], capacity));
-    }
-}
+tengen_replay::window_contract!(contract);
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
@@ -187,10 +51,10 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
-            law_holds(Memory::new(), capacity, &positions, rebuilt, &batches).await;
+            clauses::law_holds(Memory::new(), capacity, &positions, rebuilt, &batches).await;
             let (server, _folder) = server(&[]);
             let redis = Redis::new(&server, "law").await;
-            law_holds(redis, capacity, &positions, rebuilt, &batches).await;
+            clauses::law_holds(redis, capacity, &positions, rebuilt, &batches).await;
         });
     }
 }

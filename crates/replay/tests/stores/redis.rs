@@ -184,6 +184,18 @@ async fn a_server_that_is_gone_or_frozen_is_an_error_in_time() {
 }
 
 #[tokio::test]
+async fn a_closed_port_is_named_with_the_command_to_try_and_without_the_password() {
+    // Nobody listens on the first port.
+    let options = RedisOptions::load("redis://me:s3cret@127.0.0.1:1", None, None).expect("a good URL");
+    let gone = options.check().await.expect_err("nobody listens");
+    let said = gone.to_string();
+    assert!(
+        said.contains("redis-cli -u redis://me:***@127.0.0.1:1/0 ping") && !said.contains("s3cret"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
 async fn a_reader_goes_on_after_the_server_came_back_and_waits_for_a_window() {
     let (mut server, _folder) = server(&[]);
     let all = games(&[2; 4]);

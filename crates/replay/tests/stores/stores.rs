@@ -1,4 +1,4 @@
-//! The two stores behind one face, and games for them.
+//! The two stores behind the face that the contract asks for.
 
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -6,59 +6,12 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use tengen_replay::testing::RedisServer;
+use tengen_replay::testing::contract::taken;
+pub(crate) use tengen_replay::testing::contract::{CHUNK_BYTES, Store, after, games};
 use tengen_replay::{
     Chunk, Cursor, LoggedGame, MemorySource, MemoryWindow, RedisFault, RedisOptions, RedisReader, RedisWriter,
     Standing, WindowLog, WindowSource,
 };
-
-/// Chunks of the contract's readers, bytes.
-pub(crate) const CHUNK_BYTES: usize = 64;
-
-/// A store with a reader at it.
-pub(crate) trait Store {
-    /// A new window of this epoch with these games, the newest of all that follow.
-    async fn rebuild(&mut self, epoch: u64, capacity: u64, games: &[LoggedGame]);
-    /// Appends games that follow the one with sequence `after`; games that are there already change nothing.
-    async fn append(&mut self, after: u64, games: &[LoggedGame]);
-    /// What a mirror reads next.
-    async fn next(&mut self, cursor: Cursor) -> Chunk;
-
-    /// Everything from the cursor on, as the chunks it came in.
-    async fn chunks(&mut self, mut cursor: Cursor) -> Vec<Chunk> {
-        let mut chunks = Vec::new();
-        loop {
-            let chunk = self.next(cursor).await;
-            cursor = after(&cursor, &chunk);
-            let caught_up = chunk.caught_up;
-            chunks.push(chunk);
-            if caught_up {
-                return chunks;
-            }
-        }
-    }
-
-    /// Everything from the cursor on.
-    async fn games(&mut self, cursor: Cursor) -> Vec<LoggedGame> {
-        self.chunks(cursor)
-            .await
-            .into_iter()
-            .flat_map(|chunk| chunk.games)
-            .collect()
-    }
-}
-
-/// Where a mirror that took this chunk goes on.
-pub(crate) fn after(cursor: &Cursor, chunk: &Chunk) -> Cursor {
-    let same = if cursor.epoch == chunk.epoch {
-        cursor.after_sequence
-    } else {
-        0
-    };
-    Cursor {
-        epoch: chunk.epoch,
-        after_sequence: chunk.games.last().map_or(same, |game| game.sequence),
-    }
-}
 
 pub(crate) struct Memory {
     window: Arc<MemoryWindow>,
@@ -72,12 +25,6 @@ impl Memory {
         let source = window.source(CHUNK_BYTES);
         Memory { window, source }
     }
-}
-
-fn taken(games: &[LoggedGame]) -> impl Iterator<Item = (u64, u32, Arc<[u8]>)> {
-    games
-        .iter()
-        .map(|game| (game.sequence, game.positions, Arc::clone(&game.record)))
 }
 
 impl Store for Memory {
@@ -178,19 +125,4 @@ pub(crate) fn server(arguments: &[&str]) -> (RedisServer, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let path: &Path = folder.path();
     (RedisServer::start(path, arguments), folder)
-}
-
-/// Games with sequences 3, 6, 9... (others of the run are no self-play) and records of a few bytes.
-pub(crate) fn games(positions: &[u32]) -> Vec<LoggedGame> {
-    let mut total = 0;
-    let games = positions.iter().enumerate().map(|(n, &positions)| {
-        total += u64::from(positions);
-        LoggedGame {
-            sequence: 3 * (n as u64 + 1),
-            positions,
-            positions_total: total,
-            record: Arc::from(vec![n as u8; 4 + n % 30]),
-        }
-    });
-    games.collect()
 }

@@ -104,7 +104,7 @@ nextest-needed:
 # What crashes may cost, at full length: the tests that `make test` runs in short, and the long counts of spoilt records. Each
 # proof writes a row; the results are made of them also after a test that failed. The target fails when a test did, or when a row
 # is missing, not proved, or short of its counts.
-faults: nextest-needed test-needs setup ## kill, cut, attack and spoil at full length (three quarters of an hour); figures in target/faults/results.json
+faults: nextest-needed test-needs setup ## kill, cut, attack and spoil at full length (half an hour); figures in target/faults/results.json
 	$(CARGO) build --locked --workspace --bins
 	rm -rf $(FAULTS_DIR)
 	mkdir -p $(FAULTS_DIR)/rows

@@ -335,7 +335,10 @@ mod tests {
             ..answer()
         };
         let error = verify(&unknown).unwrap_err();
-        assert!(matches!(error, HandshakeError::Game(_)) && is_other_rules(&error.to_string()), "{error}");
+        assert!(
+            matches!(error, HandshakeError::Game(_)) && is_other_rules(&error.to_string()),
+            "{error}"
+        );
         let renamed = HandshakeError::GameId {
             theirs: "gomoku?size=15".to_owned(),
             ours: "gomoku".to_owned(),

@@ -120,7 +120,9 @@ mod tests {
         let shown = Cli::try_parse_from(words).unwrap().options;
         assert_eq!(shown.connect.token_file, Some(PathBuf::from("T")));
         assert_eq!(shown.connect.ca, Some(PathBuf::from("C")));
-        let elsewhere = Cli::try_parse_from(words.iter().chain(&["--data", "D"])).unwrap().options;
+        let elsewhere = Cli::try_parse_from(words.iter().chain(&["--data", "D"]))
+            .unwrap()
+            .options;
         assert_eq!(elsewhere.data, PathBuf::from("D"));
         assert!(Cli::try_parse_from(["tengen-actor"]).is_err());
     }

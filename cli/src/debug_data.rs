@@ -87,7 +87,9 @@ fn wdl(wdl: Wdl) -> [f32; 3] {
 }
 
 fn text(texts: &[String], action: Action) -> Value {
-    texts.get(action.index()).map_or(Value::Null, |text| text.as_str().into())
+    texts
+        .get(action.index())
+        .map_or(Value::Null, |text| text.as_str().into())
 }
 
 /// The notation of every action.

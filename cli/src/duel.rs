@@ -69,7 +69,11 @@ pub(crate) async fn run(args: DuelArgs) -> anyhow::Result<()> {
     let game = game(&args, [&first, &second])?;
     if args.debug_data.is_some() {
         let searches = matches!(first.player, Player::Network { .. });
-        ensure!(searches, "--debug-data keeps the searches of a network, and {} is none", args.a);
+        ensure!(
+            searches,
+            "--debug-data keeps the searches of a network, and {} is none",
+            args.a
+        );
     }
     tengen_inference::init(None)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

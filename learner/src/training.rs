@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tengen_network::Metadata;
-use tengen_proto::v1;
 use tengen_records::ModelId;
 use tengen_service::backoff::Backoff;
 use tokio::sync::mpsc;

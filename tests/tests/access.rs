@@ -282,7 +282,10 @@ async fn a_real_actor_is_suspended_resumed_and_purged_on_the_command_line() {
     let none = actors(&["purge", id, "--since", "2100-01-01T00:00:00Z"]);
     assert!(none.starts_with("0 self-play games"), "{none}");
     let purged = actors(&["purge", id, "--since", "ever"]);
-    assert!(purged.starts_with(&format!("{stored} self-play games with ")), "{purged}");
+    assert!(
+        purged.starts_with(&format!("{stored} self-play games with ")),
+        "{purged}"
+    );
     assert_eq!((folder.number("window_positions"), folder.number("games")), (0, stored));
 }
 

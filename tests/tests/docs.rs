@@ -92,7 +92,11 @@ fn every_call_that_the_docs_show_is_one_of_the_services() {
         let is_call = |letter: char| letter.is_ascii_alphanumeric() || "._/".contains(letter);
         let words = text.split(|letter: char| !is_call(letter));
         for call in words.filter(|word| word.starts_with("tengen.v1.") && word.contains('/')) {
-            assert!(calls.contains(call), "{} shows {call}, which is no call", page.display());
+            assert!(
+                calls.contains(call),
+                "{} shows {call}, which is no call",
+                page.display()
+            );
             shown += 1;
         }
     }

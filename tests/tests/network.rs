@@ -213,8 +213,9 @@ async fn duplicates_of_what_comes_again(proxy: &Proxy) -> usize {
     for frame in http2::frames(&heard).iter().filter(|frame| frame.kind == DATA) {
         answers.entry(frame.stream).or_default().extend_from_slice(frame.body);
     }
-    let is_duplicate =
-        |message: &&[u8]| SubmitGameResponse::decode(*message).is_ok_and(|answer| answer.verdict() == Verdict::Duplicate);
+    let is_duplicate = |message: &&[u8]| {
+        SubmitGameResponse::decode(*message).is_ok_and(|answer| answer.verdict() == Verdict::Duplicate)
+    };
     answers
         .values()
         .flat_map(|answer| messages(answer))

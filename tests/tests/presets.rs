@@ -75,19 +75,36 @@ fn caro5_searches_little_at_first_and_more_with_every_iteration() {
 /// Measured as briefly as a game of it allows: enough plies that games come to their end, one step.
 #[test]
 fn a_plan_measures_self_play_and_training_and_forecasts_nothing_that_is_no_number() {
-    let words = ["plan", "--run", "runs/tic-tac-toe.toml", "--plies", "100", "--steps", "1", "--json"];
+    let words = [
+        "plan",
+        "--run",
+        "runs/tic-tac-toe.toml",
+        "--plies",
+        "100",
+        "--steps",
+        "1",
+        "--json",
+    ];
     let plan: Value = serde_json::from_str(&tengen_ok(words)).expect("a plan is JSON");
     for (part, fields) in [("self_play", 7), ("training", 6), ("forecast", 9)] {
-        let told = plan[part].as_object().unwrap_or_else(|| panic!("no {part} in {plan:#}"));
+        let told = plan[part]
+            .as_object()
+            .unwrap_or_else(|| panic!("no {part} in {plan:#}"));
         assert_eq!(told.len(), fields, "{part} of {plan:#}");
         for (name, value) in told {
             match value {
                 Value::String(word) => assert!(!word.is_empty(), "{part}.{name}"),
                 // What is no number in JSON, an infinity for example, is told as null.
-                other => assert!(other.as_f64().is_some_and(|number| number > 0.0), "{part}.{name}: {other}"),
+                other => assert!(
+                    other.as_f64().is_some_and(|number| number > 0.0),
+                    "{part}.{name}: {other}"
+                ),
             }
         }
     }
     let measured = &plan["training"];
-    assert_eq!((measured["steps"].as_u64(), measured["batch"].as_u64()), (Some(1), Some(128)));
+    assert_eq!(
+        (measured["steps"].as_u64(), measured["batch"].as_u64()),
+        (Some(1), Some(128))
+    );
 }

@@ -114,10 +114,17 @@ async fn change(up: &Up, rest: &RunStatus) {
     let diff = "- learner.learning_rate = 0.02\n+ learner.learning_rate = 0.005";
     let said = steer(up, &[&["settings", "set", "--dry-run"], &keys[..]].concat());
     assert!(said.contains(diff), "{said}");
-    assert!(said.ends_with("nothing was changed: revision 1 stays (--dry-run)\n"), "{said}");
+    assert!(
+        said.ends_with("nothing was changed: revision 1 stays (--dry-run)\n"),
+        "{said}"
+    );
     let unchanged = up.status().await;
     assert_eq!(
-        (unchanged.settings_revision, unchanged.simulations, unchanged.window_capacity),
+        (
+            unchanged.settings_revision,
+            unchanged.simulations,
+            unchanged.window_capacity
+        ),
         (1, 8, 2_000)
     );
     let said = steer(up, &[&["settings", "set"], &keys[..]].concat());
@@ -188,7 +195,10 @@ async fn choose_by_hand(up: &Up, data: &Path) {
 
     candidate_waits(up, data).await;
     let said = steer(up, &["reject", "latest", "--reason", "not this one"]);
-    assert!(said.contains("is rejected: rejected by hand (local): not this one"), "{said}");
+    assert!(
+        said.contains("is rejected: rejected by hand (local): not this one"),
+        "{said}"
+    );
     let status = up.status().await;
     assert_eq!((status.generation, status.candidates_waiting), (generation, 0));
     steer(up, &["resume", "gating"]);
@@ -198,7 +208,16 @@ async fn choose_by_hand(up: &Up, data: &Path) {
 /// Another run of this machine, made beside this one and never started.
 fn make_another(folder: &Path, run: &Path) {
     let (run, dir) = (run.to_str().unwrap(), folder.join("data"));
-    let words = ["runs", "new", "another", "--from", run, "--set", "learner.batch=16", "--dir"];
+    let words = [
+        "runs",
+        "new",
+        "another",
+        "--from",
+        run,
+        "--set",
+        "learner.batch=16",
+        "--dir",
+    ];
     let said = tengen_ok(words.iter().copied().chain([dir.to_str().unwrap()]));
     let file = dir.join("another/run.toml");
     let start = format!(

@@ -89,7 +89,17 @@ async fn the_games_of_a_run_are_listed_checked_exported_and_searched_again() {
 /// A duel whose first player's searches are kept.
 fn debug_data(at: &str, why: &Path) {
     let duel = |first: &str| {
-        let fixed = ["duel", first, "random", "--games", "2", "--simulations", "8", "--game", "caro5?size=5"];
+        let fixed = [
+            "duel",
+            first,
+            "random",
+            "--games",
+            "2",
+            "--simulations",
+            "8",
+            "--game",
+            "caro5?size=5",
+        ];
         tengen([&fixed[..], &["--data", at, "--debug-data", why.to_str().unwrap()]].concat())
     };
     assert!(!duel("random").status.success(), "it has no searches to keep");
@@ -97,13 +107,26 @@ fn debug_data(at: &str, why: &Path) {
     for (index, seat) in [(0, 0), (1, 1)] {
         let text = std::fs::read(why.join(format!("game-0000{index}.json"))).unwrap();
         let game: Value = serde_json::from_slice(&text).unwrap();
-        assert_eq!((&game["player"], &game["seat"]), (&Value::from("latest"), &Value::from(seat)));
+        assert_eq!(
+            (&game["player"], &game["seat"]),
+            (&Value::from("latest"), &Value::from(seat))
+        );
         let searches = game["searches"].as_array().unwrap();
         assert!(!searches.is_empty());
         for search in searches {
-            assert_eq!(search["chosen"], game["actions"][search["ply"].as_u64().unwrap() as usize]);
+            assert_eq!(
+                search["chosen"],
+                game["actions"][search["ply"].as_u64().unwrap() as usize]
+            );
             assert_eq!(search["nodes"][0]["n"], search["visits"]);
-            let sum = |key: &str| search["candidates"].as_array().unwrap().iter().map(|c| c[key].as_f64().unwrap()).sum::<f64>();
+            let sum = |key: &str| {
+                search["candidates"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|c| c[key].as_f64().unwrap())
+                    .sum::<f64>()
+            };
             assert!((sum("p") - 1.0).abs() < 1e-4 && sum("n") > 0.0, "{search}");
             assert!(search["milliseconds"].as_f64().unwrap() > 0.0);
         }

@@ -256,10 +256,13 @@ fn look_with_scripts(data: &Path) {
     let page = tengen_ok(["status", "--data", folder]);
     assert!(page.contains("samples a position") && page.contains("cores"), "{page}");
 
-    let lines = tengen_ok(["iterations", "--json", "--data", folder]);
+    let lines = tengen_ok(["iterations", "--json", "--limit", "0", "--data", folder]);
     let iterations: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(iterations.last().unwrap()["iteration"], 0);
-    assert!(iterations.iter().all(|one| one["games"].as_u64() >= Some(60)), "{lines}");
+    assert!(
+        iterations.iter().all(|one| one["games"].as_u64() >= Some(60)),
+        "{lines}"
+    );
     let table = tengen_ok(["iterations", "--limit", "1", "--data", folder]);
     assert_eq!(table.lines().count(), 2, "{table}");
 }

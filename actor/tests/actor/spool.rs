@@ -78,8 +78,10 @@ async fn self_play_pauses_while_the_spool_is_full_and_goes_on_when_it_drains() {
     assert_eq!(waiting, played, "every game played is in the spool");
     // By these words the coordinator's people are told of it.
     let says_full = |report: &ReportActorRequest| report.waiting.starts_with(SPOOL_FULL);
-    peer.until("a report that says so", |state| state.reports.last().is_some_and(says_full))
-        .await;
+    peer.until("a report that says so", |state| {
+        state.reports.last().is_some_and(says_full)
+    })
+    .await;
 
     peer.state().mood = Mood::Store;
     // What the peer kept silent about is sent again over the next link.

@@ -79,11 +79,16 @@ impl Coordinator {
         let id = self.process.id().context("the coordinator has ended")?;
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
         // The name, in brackets, may hold anything; behind it come the state and then numbers.
-        let (_, numbers) = stat.rsplit_once(')').context("the kernel tells nothing of the coordinator")?;
+        let (_, numbers) = stat
+            .rsplit_once(')')
+            .context("the kernel tells nothing of the coordinator")?;
         let numbers: Vec<&str> = numbers.split_whitespace().collect();
         let number = |at: usize| numbers.get(at).and_then(|number| number.parse::<f64>().ok());
         let (user, system) = (number(11), number(12));
-        let pages: u64 = numbers.get(21).and_then(|pages| pages.parse().ok()).context("no memory is told")?;
+        let pages: u64 = numbers
+            .get(21)
+            .and_then(|pages| pages.parse().ok())
+            .context("no memory is told")?;
         Ok(Taken {
             cpu_seconds: (user.context("no time is told")? + system.context("no time is told")?) / TICKS_PER_SECOND,
             resident_bytes: pages * rustix::param::page_size() as u64,

@@ -1,8 +1,8 @@
 //! `tengen bench`: how much a coordinator on this machine takes.
 
 mod coordinator;
-mod synthetic;
 mod swarm;
+mod synthetic;
 
 use clap::Subcommand;
 

@@ -14,7 +14,9 @@ use tengen_network::{Metadata, Shape, random_weights, write_onnx};
 use tengen_records::{LeaseId, RunId, encode};
 use tengen_search::Settings;
 use tengen_selfplay::offline::OFFLINE_RUN;
-use tengen_selfplay::{Driver, DriverOptions, EvaluationCache, GameOrder, Lease, ModelBytes, Order, Plan, SessionEvaluator};
+use tengen_selfplay::{
+    Driver, DriverOptions, EvaluationCache, GameOrder, Lease, ModelBytes, Order, Plan, SessionEvaluator,
+};
 use tengen_service::args::LogArgs;
 use tengen_service::run_config::RunConfig;
 use tengen_service::usage;

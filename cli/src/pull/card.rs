@@ -31,7 +31,10 @@ pub(super) fn page(model: &Model, evidence: Option<&MatchEvidence>) -> anyhow::R
     };
     // Only networks that learned from games of others name the sets of them.
     let sets = metadata["train_sets"].as_str();
-    let from = sets.map_or_else(|| "games against itself".to_owned(), |sets| format!("games of others: {sets}"));
+    let from = sets.map_or_else(
+        || "games against itself".to_owned(),
+        |sets| format!("games of others: {sets}"),
+    );
     let mut page = format!(
         "# {title}\n\nA network that plays {}, trained by Tengen from {from}.\n",
         property("game")

@@ -328,7 +328,9 @@ mod tests {
                 ..Snapshot::default()
             };
             let causes = diagnose(&snapshot).into_iter();
-            causes.map(|cause| cause.finding()).find(|finding| finding.cause == "disk-low")
+            causes
+                .map(|cause| cause.finding())
+                .find(|finding| finding.cause == "disk-low")
         };
         assert_eq!(disk_low(), None, "nothing is known of its growth yet");
 

@@ -50,7 +50,8 @@ impl ActorLive {
     /// Whether it has computed or played anything since it told last. An actor whose threads hang while its reports go on has
     /// not: its leases are for others.
     pub(super) fn has_advanced(&self, told: &v1::ReportActorRequest) -> bool {
-        let work = |told: &v1::ReportActorRequest| (told.evaluations, told.cache_hits, told.games, told.plies_in_flight);
+        let work =
+            |told: &v1::ReportActorRequest| (told.evaluations, told.cache_hits, told.games, told.plies_in_flight);
         work(&self.told) != work(told)
     }
 }

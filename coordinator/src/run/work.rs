@@ -226,6 +226,7 @@ impl State {
                 self.step(connection, Event::LeaseReturned(control_id(lease)), now, out)?;
             }
         }
+        self.step(connection, Event::ActorHeard(key), now, out)?;
         let last = self.live_actors.get(&report.told.actor_id);
         let advanced = last.is_none_or(|last| last.has_advanced(&report.told));
         let mut cancelled = Vec::new();

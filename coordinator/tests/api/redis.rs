@@ -246,7 +246,10 @@ async fn a_coordinator_whose_server_stays_away_ends_with_its_address_and_what_to
     options.config.replay = "redis://me:s3cret@127.0.0.1:1".to_owned().into();
     let refused = Rig::start_with(folder, options).await;
     let refused = refused.map(drop).expect_err("nobody listens").to_string();
-    for part in ["replay: Redis at redis://me:***@127.0.0.1:1/0", "redis-cli -u redis://me:***@127.0.0.1:1/0 ping"] {
+    for part in [
+        "replay: Redis at redis://me:***@127.0.0.1:1/0",
+        "redis-cli -u redis://me:***@127.0.0.1:1/0 ping",
+    ] {
         assert!(refused.contains(part) && !refused.contains("s3cret"), "{refused}");
     }
 }

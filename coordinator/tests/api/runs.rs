@@ -190,7 +190,7 @@ async fn a_run_of_rules_that_this_build_has_not_is_refused_and_stays_readable() 
         .publish_model(parts)
         .await
         .expect_err("a refusal");
-    assert_eq!(refused.code(), tonic::Code::FailedPrecondition, "{refused}");
+    assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
     stop.cancel();
     reader.join().await.expect("it drains");
 }
@@ -330,7 +330,7 @@ async fn a_drain_ends_the_streams_and_leaves_one_whole_file() {
     let mut statuses = watcher.watch_status(request).await.expect("a stream").into_inner();
     assert_eq!(statuses.message().await.expect("a status").expect("a status").games, 2);
     let folder = rig.stop().await;
-    assert_eq!(actor.stream_error().await.code(), tonic::Code::Unavailable);
+    assert_eq!(actor.stream_error().await.code(), Code::Unavailable);
     while let Ok(Some(_)) = statuses.message().await {}
     // The write-ahead log is folded in: the database file alone has everything.
     let wal = std::fs::metadata(folder.path().join("tengen.db-wal")).map_or(0, |file| file.len());

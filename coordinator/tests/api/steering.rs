@@ -414,11 +414,20 @@ async fn pinning_and_unpinning_name_the_champion_they_were_based_on() {
     );
 
     let text = assert_refused(unpin(&rig, seen.clone()).await, Code::Aborted, "STALE");
-    for champion in [&seen.expect("expected").champion_id, &rig.model("champion").await.model_id] {
+    for champion in [
+        &seen.expect("expected").champion_id,
+        &rig.model("champion").await.model_id,
+    ] {
         assert!(text.contains(&name(champion)), "{text}");
     }
-    assert_eq!(unpin(&rig, None).await.expect_err("a refusal").code(), Code::InvalidArgument);
-    assert!(rig.status().await.steering.expect("steering").pinned, "nothing has changed");
+    assert_eq!(
+        unpin(&rig, None).await.expect_err("a refusal").code(),
+        Code::InvalidArgument
+    );
+    assert!(
+        rig.status().await.steering.expect("steering").pinned,
+        "nothing has changed"
+    );
     let unpinned = unpin(&rig, expected(&rig).await).await.expect("it is unpinned");
     assert!(!unpinned.pinned);
     rig.stop().await;

@@ -172,6 +172,7 @@ impl Control {
                     now_ms,
                 ));
             }
+            Event::ActorHeard(actor) => self.leases.heard(actor, now_ms),
             Event::LeaseMentioned(lease) => self.leases.progress(lease, now_ms),
             Event::LeaseReturned(lease) => self.close(lease, LeaseEnd::Returned, &mut effects),
             Event::Tick => {

@@ -65,6 +65,8 @@ pub enum Event {
         /// Who may play a rating match, if one is due; empty where the actor plays none.
         rating_players: Vec<PlayerId>,
     },
+    /// An actor reports.
+    ActorHeard(ActorId),
     /// An actor says that it is at work on a lease, and has done some work since it said so last.
     LeaseMentioned(LeaseId),
     /// An actor hands a lease back unfinished.

@@ -73,6 +73,7 @@ struct History {
     control: Control,
     now_ms: u64,
     serial: u8,
+    published: u32,
     issued: Vec<Lease>,
     delivered: BTreeSet<(LeaseId, usize)>,
     effects: Vec<Effect>,
@@ -87,6 +88,7 @@ impl History {
             control: start(rules),
             now_ms: 0,
             serial: 0,
+            published: 0,
             issued: Vec::new(),
             delivered: BTreeSet::new(),
             effects: Vec::new(),
@@ -168,8 +170,10 @@ impl History {
             Op::Publish => {
                 let iteration = self.control.iteration();
                 if self.control.wants_candidate(iteration) {
+                    // Networks from elsewhere may come one after the other for iteration 0.
+                    self.published += 1;
                     let mut model = [0; 32];
-                    model[..4].copy_from_slice(&iteration.to_be_bytes());
+                    model[..4].copy_from_slice(&self.published.to_be_bytes());
                     self.step(Event::CandidatePublished(Candidate {
                         model: ModelId(model),
                         iteration,

@@ -151,7 +151,9 @@ impl Run {
     /// Plays an iteration, its gate's games apart, and publishes its candidate.
     fn iterate(&mut self) -> ModelId {
         loop {
-            if let Some(model) = self.publish() {
+            if self.control.iteration() > 0
+                && let Some(model) = self.publish()
+            {
                 return model;
             }
             self.store(LeaseId([99; 16]));
@@ -641,4 +643,16 @@ fn other_rules_hold_at_once_and_a_gate_in_progress_keeps_its_own() {
     };
     run.control.follow(bad).expect_err("no good rules");
     assert_eq!(run.control.row().games, 1);
+}
+
+#[test]
+fn networks_from_elsewhere_are_news_until_the_run_has_one_of_its_own() {
+    let mut run = Run::new(rules(fixed(2), 4));
+    let first = run.publish().expect("a start from elsewhere");
+    assert_eq!(run.control.gate().map(|gate| gate.candidate().model), Some(first));
+    assert!(run.control.wants_candidate(0), "another one may come after it");
+    assert!(!run.control.wants_candidate(1), "the first iteration goes on");
+    assert_eq!(run.control.published_iteration(), 0);
+    run.iterate();
+    assert!(run.control.published_iteration() > 0 && !run.control.wants_candidate(0));
 }

@@ -138,7 +138,10 @@ mod tests {
         let cache = EvaluationCache::new(1 << 20, ACTIONS).unwrap();
         assert_eq!(get(&cache, key(1, 7)), None);
         insert(&cache, key(1, 7), 2.5);
-        assert_eq!(get(&cache, key(1, 7)), Some([2.5, 2.5, 2.5, 2.5, 2.5, -2.5, -2.5, -2.5]));
+        assert_eq!(
+            get(&cache, key(1, 7)),
+            Some([2.5, 2.5, 2.5, 2.5, 2.5, -2.5, -2.5, -2.5])
+        );
         assert_eq!((get(&cache, key(2, 7)), get(&cache, key(1, 8))), (None, None));
         insert(&cache, key(1, 7), 3.5);
         assert_eq!(get(&cache, key(1, 7)).unwrap()[0], 3.5);
@@ -174,7 +177,10 @@ mod tests {
                         insert(cache, key(1, position), position as f32);
                         if let Some(answer) = get(cache, key(1, position)) {
                             let number = position as f32;
-                            assert_eq!(answer, [number, number, number, number, number, -number, -number, -number]);
+                            assert_eq!(
+                                answer,
+                                [number, number, number, number, number, -number, -number, -number]
+                            );
                         }
                     }
                 });

@@ -154,7 +154,9 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
     fn ask(&mut self, model: &Arc<ModelBytes>, entry: usize, leaf: usize) -> Result<(), DriverError> {
         let at = self.waiting.len() * self.planes_len;
         self.planes.resize(at + self.planes_len, 0);
-        self.entries[entry].flight.leaves()[leaf].state.planes(&mut self.planes[at..]);
+        self.entries[entry].flight.leaves()[leaf]
+            .state
+            .planes(&mut self.planes[at..]);
         let key = self.cache.as_ref().map(|_| Key::of(model.id(), &self.planes[at..]));
         if let (Some(cache), Some(key)) = (&self.cache, key)
             && cache.get(key, &mut self.known)

@@ -197,22 +197,53 @@ fn games_of_another_network_are_found() {
                 *weights = random_weights(shape, 99)
             });
             for real in [next, strange] {
-                let lease = self_play(&[Arc::clone(&named)], 200, 10);
-                let games = play(&game, Instead(sessions(), real), at_once(64), &lease);
-                let found = games
-                    .iter()
-                    .filter(|record| {
-                        let models = [Arc::clone(&named)];
-                        worst(&game, record, &models, record.seed)
-                            .fault(TOLERANCE_CPU)
-                            .is_some()
-                    })
-                    .count();
-                assert!(found >= 198, "{found} of {} wrong games were found", games.len());
+                nearly_all_are_found(&game, &named, Instead(sessions(), real));
             }
         }
     }
     on_two_games(Wrong);
+}
+
+/// Plays 200 games that name `named` with this evaluator.
+fn nearly_all_are_found<G: Game>(game: &G, named: &Arc<ModelBytes>, evaluator: impl Evaluator) {
+    let lease = self_play(&[Arc::clone(named)], 200, 10);
+    let games = play(game, evaluator, at_once(64), &lease);
+    let models = [Arc::clone(named)];
+    let is_found = |record: &&Record| worst(game, record, &models, record.seed).fault(TOLERANCE_CPU).is_some();
+    let found = games.iter().filter(is_found).count();
+    assert!(found >= 198, "{found} of {} wrong games were found", games.len());
+}
+
+/// The right network on hardware that computes it wrongly: every output is off by up to a thousandth.
+struct Broken(SessionEvaluator, Xoshiro256PlusPlus);
+
+impl Evaluator for Broken {
+    fn evaluate(
+        &mut self,
+        model: &Arc<ModelBytes>,
+        planes: &[u8],
+        n: usize,
+        out: &mut Outputs,
+    ) -> Result<(), EvaluateError> {
+        self.0.evaluate(model, planes, n, out)?;
+        let outputs = out.policy.iter_mut().chain(&mut out.wdl);
+        outputs.for_each(|logit| *logit += self.1.random_range(-1e-3..1e-3));
+        Ok(())
+    }
+}
+
+#[test]
+fn games_of_broken_hardware_are_found() {
+    #[derive(Clone, Copy)]
+    struct OffByAThousandth;
+    impl GameVisitor for OffByAThousandth {
+        type Output = ();
+        fn visit<G: Game>(self, game: G) {
+            let broken = Broken(sessions(), Xoshiro256PlusPlus::seed_from_u64(11));
+            nearly_all_are_found(&game, &lively(&any(&game), 8), broken);
+        }
+    }
+    on_two_games(OffByAThousandth);
 }
 
 /// Makes a ply state what `model` says of it under a symmetry.

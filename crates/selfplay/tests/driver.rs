@@ -16,7 +16,8 @@ use tengen_search::Wdl;
 use tengen_selfplay::evaluator::{HashEvaluator, UniformEvaluator};
 use tengen_selfplay::offline::{OfflineOptions, selfplay_offline};
 use tengen_selfplay::{
-    Driver, DriverOptions, EvaluateError, EvaluationCache, Evaluator, GameOrder, MatchGame, ModelBytes, Plan, StartError,
+    Driver, DriverOptions, EvaluateError, EvaluationCache, Evaluator, GameOrder, MatchGame, ModelBytes, Plan,
+    StartError,
 };
 
 fn tic_tac_toe() -> AnyGame {

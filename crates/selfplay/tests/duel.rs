@@ -176,6 +176,7 @@ fn a_duel_of_no_games_is_refused() {
 
 #[test]
 fn the_first_players_searches_are_kept_whole_when_they_are_asked_for() {
+    tengen_inference::init(None).expect("ONNX Runtime is laid out");
     let game = AnyGame::parse("connect-four").unwrap();
     let searching = Player::Network {
         network: network(&game, 1),
@@ -188,16 +189,26 @@ fn the_first_players_searches_are_kept_whole_when_they_are_asked_for() {
     };
     let mut games = Vec::new();
     let sessions = SessionOptions::default();
-    duel(&game, &searching, &Player::Random, &options, &sessions, &mut |_, game| {
-        games.push(game)
-    })
+    duel(
+        &game,
+        &searching,
+        &Player::Random,
+        &options,
+        &sessions,
+        &mut |_, game| games.push(game),
+    )
     .unwrap();
     games.sort_by_key(|game| game.index);
     assert_eq!(games.iter().map(|game| game.index).collect::<Vec<_>>(), [0, 1, 2, 3]);
     for game in &games {
         let first = usize::from(game.first_seat != Seat::FIRST);
         let opening = game.opening.len();
-        assert!((opening..opening + game.actions.len()).filter(|ply| ply % 2 == first).count() == game.searches.len());
+        assert!(
+            (opening..opening + game.actions.len())
+                .filter(|ply| ply % 2 == first)
+                .count()
+                == game.searches.len()
+        );
         for search in &game.searches {
             assert_eq!((search.seat, (opening + search.ply) % 2), (game.first_seat, first));
             assert_eq!(game.actions[search.ply], search.chosen);
@@ -205,13 +216,25 @@ fn the_first_players_searches_are_kept_whole_when_they_are_asked_for() {
             assert_eq!((root.from, root.visits), (None, search.root.visits_total));
             // Every visit of a position but its own evaluation went on to one of its children.
             for (index, node) in search.nodes.iter().enumerate() {
-                let children = search.nodes.iter().filter(|child| child.from.is_some_and(|(from, _)| from as usize == index));
+                let children = search
+                    .nodes
+                    .iter()
+                    .filter(|child| child.from.is_some_and(|(from, _)| from as usize == index));
                 let visits: u32 = children.map(|child| child.visits).sum();
                 let own = if node.terminal { node.visits } else { 1 };
                 assert_eq!(node.visits, visits + own, "{node:?}");
             }
-            let best = search.root.children.iter().find(|child| child.action == search.chosen).unwrap();
-            let node = search.nodes.iter().find(|node| node.from == Some((0, search.chosen))).unwrap();
+            let best = search
+                .root
+                .children
+                .iter()
+                .find(|child| child.action == search.chosen)
+                .unwrap();
+            let node = search
+                .nodes
+                .iter()
+                .find(|node| node.from == Some((0, search.chosen)))
+                .unwrap();
             assert_eq!((node.visits, node.prior), (best.visits, best.prior));
         }
     }
@@ -219,8 +242,13 @@ fn the_first_players_searches_are_kept_whole_when_they_are_asked_for() {
         traced: false,
         ..options
     };
-    duel(&game, &searching, &Player::Random, &untraced, &sessions, &mut |_, game| {
-        assert_eq!(game.searches, [], "nobody asked")
-    })
+    duel(
+        &game,
+        &searching,
+        &Player::Random,
+        &untraced,
+        &sessions,
+        &mut |_, game| assert_eq!(game.searches, [], "nobody asked"),
+    )
     .unwrap();
 }

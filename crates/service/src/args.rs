@@ -146,12 +146,7 @@ mod tests {
             &["check"],
             &["--log", "debug", "--log-format", "json"],
         );
-        check(
-            "debug",
-            LogFormat::Json,
-            &["--log-format=text"],
-            &["--log", "debug"],
-        );
+        check("debug", LogFormat::Json, &["--log-format=text"], &["--log", "debug"]);
         check("debug", LogFormat::Text, &["--log", "warn"], &[]);
     }
 }

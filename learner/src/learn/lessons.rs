@@ -115,7 +115,9 @@ fn check_rules(manifest: &Manifest, folder: &Path, game: &AnyGame) -> Result<()>
 
 fn records(folder: &Path, part: &Part) -> Result<Vec<Record>> {
     // The name in the manifest is not trusted to stay in the folder.
-    let name = Path::new(&part.file).file_name().context("the manifest names no file")?;
+    let name = Path::new(&part.file)
+        .file_name()
+        .context("the manifest names no file")?;
     let path = folder.join(name);
     let bytes = std::fs::read(&path).with_context(|| format!("failed to read {}", path.display()))?;
     part.records(&bytes).with_context(|| folder.display().to_string())

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::LearnerConfig;
 use crate::device::DeviceChoice;
 use offer::Offer;
-use school::{Graduate, School};
+use school::School;
 
 /// The best network, as it will be offered.
 const MODEL: &str = "model.onnx";
@@ -133,6 +133,10 @@ pub async fn run(args: LearnArgs, stop: CancellationToken) -> Result<()> {
     println!("{}: {graduate}", path.display());
     match offer {
         None => Ok(()),
-        Some(offer) => offer.make(&subject, &path, graduate, usize::from(args.threads), &stop).await,
+        Some(offer) => {
+            offer
+                .make(&subject, &path, graduate, usize::from(args.threads), &stop)
+                .await
+        }
     }
 }

@@ -417,6 +417,7 @@ proptest! {
         twin.control = restored;
         twin.now_ms = history.now_ms;
         twin.serial = history.serial;
+        twin.published = history.published;
         twin.issued.clone_from(&history.issued);
         twin.delivered.clone_from(&history.delivered);
         history.effects.clear();

@@ -53,7 +53,7 @@ ifdef NEXTEST
 	$(CARGO) nextest run --locked --workspace $(if $(filter no,$(DOCKER)),-E 'not binary(compose)')
 else
 	@echo "cargo-nextest is not installed; taking cargo test (cargo install --locked cargo-nextest)"
-	$(CARGO) test --locked --workspace $(if $(filter no,$(DOCKER)),-- --skip compose_up)
+	$(CARGO) test --locked --workspace --no-fail-fast $(if $(filter no,$(DOCKER)),-- --skip compose_up)
 endif
 
 test-needs:

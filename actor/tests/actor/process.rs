@@ -131,6 +131,7 @@ async fn kill_9_loses_no_game_that_was_finished() {
         })
         .await;
         process.kill();
+        peer.until("the end of the upload", |state| state.uploads == 0).await;
         // A game is durable before it is sent, and leaves the disk only after its verdict.
         let kept = spooled(data.path());
         let state = peer.state();
@@ -141,8 +142,9 @@ async fn kill_9_loses_no_game_that_was_finished() {
     peer.state().mood = Mood::Store;
     let kept = spooled(data.path());
     let process = Process::start(&server.url(), data.path());
-    peer.until("every game", |state| {
-        kept.keys().all(|id| state.stored.contains_key(id))
+    // What was stored before is sent again, and leaves the disk after its verdict.
+    peer.until("every game, and an empty spool", |state| {
+        kept.keys().all(|id| state.stored.contains_key(id)) && segments(data.path()).is_empty()
     })
     .await;
     assert!(process.terminate().await.success());

@@ -5,6 +5,11 @@
 //! The learner stands by and does not train, and nothing is audited: what is measured is the actor with its records and
 //! its spool, and the coordinator that checks and stores them, on the same cores.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a measurement's run file need not survive a crash"
+)]
+
 use std::fs;
 use std::time::{Duration, Instant};
 

@@ -45,6 +45,10 @@ impl BenchRows {
     }
 
     /// Writes them to `target/bench/BENCH.json` and says where that is.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "what a crash leaves of a measurement is measured again"
+    )]
     pub fn write(&self, bench: &str) -> std::io::Result<PathBuf> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
             || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"),

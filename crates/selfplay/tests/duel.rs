@@ -9,7 +9,7 @@ use tengen_games::{AnyGame, Seat};
 use tengen_inference::SessionOptions;
 use tengen_records::NetworkPlay;
 use tengen_search::Settings;
-use tengen_selfplay::duel::{DuelError, DuelOptions, DuelReport, Player, duel};
+use tengen_selfplay::duel::{DuelError, DuelGame, DuelOptions, DuelReport, Player, duel};
 
 fn play(game: &str, first: &Player, second: &Player, options: &DuelOptions) -> DuelReport {
     let game = AnyGame::parse(game).unwrap();
@@ -174,6 +174,46 @@ fn a_duel_of_no_games_is_refused() {
     assert!(matches!(refused, Err(DuelError::NoGames)));
 }
 
+/// A search for every ply of the first player, each with a whole tree.
+fn holds_together(game: &DuelGame) {
+    let first = usize::from(game.first_seat != Seat::FIRST);
+    let opening = game.opening.len();
+    assert!(
+        (opening..opening + game.actions.len())
+            .filter(|ply| ply % 2 == first)
+            .count()
+            == game.searches.len()
+    );
+    for search in &game.searches {
+        assert_eq!((search.seat, (opening + search.ply) % 2), (game.first_seat, first));
+        assert_eq!(game.actions[search.ply], search.chosen);
+        let root = &search.nodes[0];
+        assert_eq!((root.from, root.visits), (None, search.root.visits_total));
+        // Every visit of a position but its own evaluation went on to one of its children.
+        for (index, node) in search.nodes.iter().enumerate() {
+            let children = search
+                .nodes
+                .iter()
+                .filter(|child| child.from.is_some_and(|(from, _)| from as usize == index));
+            let visits: u32 = children.map(|child| child.visits).sum();
+            let own = if node.terminal { node.visits } else { 1 };
+            assert_eq!(node.visits, visits + own, "{node:?}");
+        }
+        let best = search
+            .root
+            .children
+            .iter()
+            .find(|child| child.action == search.chosen)
+            .unwrap();
+        let node = search
+            .nodes
+            .iter()
+            .find(|node| node.from == Some((0, search.chosen)))
+            .unwrap();
+        assert_eq!((node.visits, node.prior), (best.visits, best.prior));
+    }
+}
+
 #[test]
 fn the_first_players_searches_are_kept_whole_when_they_are_asked_for() {
     tengen_inference::init(None).expect("ONNX Runtime is laid out");
@@ -200,44 +240,7 @@ fn the_first_players_searches_are_kept_whole_when_they_are_asked_for() {
     .unwrap();
     games.sort_by_key(|game| game.index);
     assert_eq!(games.iter().map(|game| game.index).collect::<Vec<_>>(), [0, 1, 2, 3]);
-    for game in &games {
-        let first = usize::from(game.first_seat != Seat::FIRST);
-        let opening = game.opening.len();
-        assert!(
-            (opening..opening + game.actions.len())
-                .filter(|ply| ply % 2 == first)
-                .count()
-                == game.searches.len()
-        );
-        for search in &game.searches {
-            assert_eq!((search.seat, (opening + search.ply) % 2), (game.first_seat, first));
-            assert_eq!(game.actions[search.ply], search.chosen);
-            let root = &search.nodes[0];
-            assert_eq!((root.from, root.visits), (None, search.root.visits_total));
-            // Every visit of a position but its own evaluation went on to one of its children.
-            for (index, node) in search.nodes.iter().enumerate() {
-                let children = search
-                    .nodes
-                    .iter()
-                    .filter(|child| child.from.is_some_and(|(from, _)| from as usize == index));
-                let visits: u32 = children.map(|child| child.visits).sum();
-                let own = if node.terminal { node.visits } else { 1 };
-                assert_eq!(node.visits, visits + own, "{node:?}");
-            }
-            let best = search
-                .root
-                .children
-                .iter()
-                .find(|child| child.action == search.chosen)
-                .unwrap();
-            let node = search
-                .nodes
-                .iter()
-                .find(|node| node.from == Some((0, search.chosen)))
-                .unwrap();
-            assert_eq!((node.visits, node.prior), (best.visits, best.prior));
-        }
-    }
+    games.iter().for_each(holds_together);
     let untraced = DuelOptions {
         traced: false,
         ..options

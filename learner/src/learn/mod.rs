@@ -1,9 +1,9 @@
 //! Supervised learning: `tengen-learner learn`, of which `tengen learn` asks.
 //!
-//! A network learns the moves and results of games that somebody else played, from [prepared sets](lessons). Everything it
-//! needs lies in one folder: checkpoints to go on from, a [report](report) of every epoch, and the network of the best one.
-//! A coordinator takes that as a [starting candidate](offer): it plays its gate like any other, and the run's learner goes on
-//! from it. The training itself needs no coordinator and no run.
+//! A network learns the moves and results of games that somebody else played, from prepared sets. Everything it needs lies in
+//! one folder: checkpoints to go on from, a report of every epoch, and the network of the best one. A coordinator takes that as
+//! a starting candidate: it plays its gate like any other, and the run's learner goes on from it. The training itself needs no
+//! coordinator and no run.
 
 mod lessons;
 mod offer;

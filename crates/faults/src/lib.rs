@@ -1,10 +1,8 @@
-//! What the proofs under faults share, and the benches: how long they are ([`scaled`]), the row that each writes about itself ([`Proof`]),
-//! and the list of those that there must be ([`wanted::WANTED`]).
+//! What the proofs under faults share: how long they are ([`scaled`]), the row that each writes about itself ([`Proof`]), and
+//! the list of those that there must be ([`wanted::WANTED`]). The rows of benches are apart ([`mod@bench`]).
 //!
-//! The rows of benches are apart ([`bench`]).
-//!
-//! For tests and benches only: no program depends on this crate. It makes no faults and knows nothing of Tengen, so that the tests of
-//! every part can write their rows the same way. `make faults` names the folder for them and has the example `results`
+//! For tests and benches only: no program depends on this crate. It makes no faults and knows nothing of Tengen, so that the
+//! tests of every part can write their rows the same way. `make faults` names the folder for them and has the example `results`
 //! make one file of it; without a folder nothing is written.
 
 pub mod bench;

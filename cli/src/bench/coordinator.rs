@@ -34,8 +34,13 @@ pub(super) struct Taken {
 }
 
 impl Coordinator {
-    /// Starts it for this run, with its folder in `parent`.
-    pub(super) async fn start(run_toml: &str, parent: &Path, redis: Option<&str>) -> anyhow::Result<Coordinator> {
+    /// Starts it for this run, with its folder in `parent`, for so many connections, all of which come from one address.
+    pub(super) async fn start(
+        run_toml: &str,
+        parent: &Path,
+        redis: Option<&str>,
+        connections: u32,
+    ) -> anyhow::Result<Coordinator> {
         let folder = tempfile::tempdir_in(parent).with_context(|| format!("no folder in {}", parent.display()))?;
         let run = folder.path().join("run.toml");
         tengen_service::files::write_atomic(&run, run_toml.as_bytes())?;
@@ -51,6 +56,11 @@ impl Coordinator {
             .arg(&address)
             // No network is behind the games.
             .env("TENGEN_COORDINATOR__AUDIT__SHARE", "0")
+            .env("TENGEN_COORDINATOR__LIMITS__CONNECTIONS_MAX", connections.to_string())
+            .env(
+                "TENGEN_COORDINATOR__LIMITS__CONNECTIONS_PER_ADDRESS_MAX",
+                connections.to_string(),
+            )
             .stdin(Stdio::piped())
             .kill_on_drop(true);
         if let Some(redis) = redis {

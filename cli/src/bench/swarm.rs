@@ -13,6 +13,8 @@ use tokio::task::JoinSet;
 use super::coordinator::{Coordinator, Taken};
 use super::synthetic::{Actor, Templates};
 
+/// Connections beside those of the actors.
+const CONNECTIONS_SPARE: u32 = 16;
 /// Time that the actors have to register before their first games are due.
 const GATHER: Duration = Duration::from_secs(3);
 
@@ -95,7 +97,8 @@ async fn measure(
     templates: &Arc<Templates>,
     actors: u32,
 ) -> anyhow::Result<Measured> {
-    let coordinator = Coordinator::start(&run_file(game), &args.folder, args.redis.as_deref()).await?;
+    let (redis, connections) = (args.redis.as_deref(), actors + CONNECTIONS_SPARE);
+    let coordinator = Coordinator::start(&run_file(game), &args.folder, redis, connections).await?;
     let begin = Instant::now() + GATHER;
     let every = Duration::from_secs_f64(f64::from(actors) / args.games_per_second);
     let mut tasks = JoinSet::new();

@@ -76,7 +76,7 @@ check: setup ## format, clippy, docs, architecture, scripts, licences: warnings 
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
-	$(CARGO) test --locked --quiet -p tengen-system-tests --test architecture --test docs
+	$(CARGO) test --locked --quiet --workspace --test architecture --test docs
 	@scripts/check-extras
 
 python: setup ## lint the protos and run the Python example against a real coordinator (pip fetches what it needs, once)

@@ -16,6 +16,10 @@ pub enum Precision {
     /// 32-bit floats throughout.
     #[default]
     Fp32,
+    /// 16-bit floats from the first convolution to the heads' inputs.
+    Fp16,
+    /// Convolutions of the tower in 8-bit integers, heads in 32-bit floats.
+    Int8,
 }
 
 impl Precision {
@@ -23,12 +27,14 @@ impl Precision {
     pub const fn as_str(self) -> &'static str {
         match self {
             Precision::Fp32 => "fp32",
+            Precision::Fp16 => "fp16",
+            Precision::Int8 => "int8",
         }
     }
 
     /// The precision with this stable name.
     pub fn parse(name: &str) -> Option<Precision> {
-        [Precision::Fp32]
+        [Precision::Fp32, Precision::Fp16, Precision::Int8]
             .into_iter()
             .find(|precision| precision.as_str() == name)
     }

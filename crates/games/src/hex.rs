@@ -201,16 +201,22 @@ impl HexState {
         };
         let mut edges = [false; 2];
         let mut seen = [false; CELLS_MAX];
-        let mut open = vec![cell];
+        // Every cell is opened at most once, so the stack never outgrows the board.
+        let mut open = [0u16; CELLS_MAX];
+        let mut opened = 1;
+        open[0] = cell as u16;
         seen[cell] = true;
-        while let Some(cell) = open.pop() {
+        while opened > 0 {
+            opened -= 1;
+            let cell = open[opened] as usize;
             let along = if seat == Seat::FIRST { cell / cols } else { cell % cols };
             edges[0] |= along == 0;
             edges[1] |= along == last;
             for next in self.neighbours(cell) {
                 if self.cells[next] == seat.index() as u8 && !seen[next] {
                     seen[next] = true;
-                    open.push(next);
+                    open[opened] = next as u16;
+                    opened += 1;
                 }
             }
         }

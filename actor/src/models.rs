@@ -16,6 +16,7 @@ use tengen_selfplay::ModelBytes;
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::{Channel, MESSAGE_BYTES_MAX};
 use tengen_service::files::{WriteError, write_atomic};
+use tengen_service::usage::UsageMeter;
 use tokio::time::timeout;
 use tonic::Status;
 
@@ -95,6 +96,7 @@ pub(crate) struct Models {
     channel: Channel,
     run: Run,
     sessions: SessionOptions,
+    usage: Arc<UsageMeter>,
     state: Mutex<State>,
 }
 
@@ -115,12 +117,20 @@ struct Proven {
 }
 
 impl Models {
-    pub(crate) fn new(data: &Path, channel: Channel, run: Run, sessions: SessionOptions) -> Models {
+    /// `usage` is told where the networks that are checked really compute.
+    pub(crate) fn new(
+        data: &Path,
+        channel: Channel,
+        run: Run,
+        sessions: SessionOptions,
+        usage: Arc<UsageMeter>,
+    ) -> Models {
         Models {
             folder: data.join("models"),
             channel,
             run,
             sessions,
+            usage,
             state: Mutex::default(),
         }
     }
@@ -351,11 +361,12 @@ impl Models {
             planes: [spec.planes.len(), spec.rows, spec.cols],
             actions: spec.actions.len(),
         };
-        let (model, sessions) = (Arc::clone(model), self.sessions.clone());
+        let (model, sessions, usage) = (Arc::clone(model), self.sessions.clone(), Arc::clone(&self.usage));
         let proof = tokio::task::spawn_blocking(move || {
             let mut session = Session::load(model.bytes(), &sessions)?;
             session.check(expected)?;
             let difference = run_probes(&mut session, &probes, PROBE_TOLERANCE)?;
+            usage.computes_on(session.cuda());
             Ok((session.provider().to_owned(), probes.len(), difference))
         });
         let proven = proof.await.map_err(|error| ModelError::Broken {

@@ -94,6 +94,14 @@ pub fn device_name(device: Device) -> String {
     }
 }
 
+/// The device's number among the GPUs that CUDA shows to this process; `None` on the CPU.
+pub fn cuda_number(device: Device) -> Option<u32> {
+    match device {
+        Device::Cuda(index) => u32::try_from(index).ok(),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +115,12 @@ mod tests {
         for text in ["gpu", "cuda:", "cuda:x", "", "CPU"] {
             assert_eq!(text.parse::<DeviceChoice>(), Err(DeviceError::Unknown(text.to_owned())));
         }
+    }
+
+    #[test]
+    fn only_gpus_have_a_number_of_cuda() {
+        assert_eq!(cuda_number(Device::Cuda(3)), Some(3));
+        assert_eq!(cuda_number(Device::Cpu), None);
     }
 
     #[test]

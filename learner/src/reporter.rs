@@ -126,14 +126,14 @@ impl Reporter {
     }
 
     /// Reports the status every second and passes on what is due, until stopped or fenced, or until the run has ended.
-    /// `run_id` is the run of the first registration.
+    /// `run_id` is the run of the first registration, `usage` measures this process.
     pub async fn run(
         mut self,
         run_id: &str,
         place: &watch::Sender<Place>,
         signals: &Arc<Signals>,
+        usage: &UsageMeter,
     ) -> Result<(), ReporterError> {
-        let usage = UsageMeter::start();
         let mut contact = Contact::Steady;
         let mut ticks = tokio::time::interval(REPORT_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

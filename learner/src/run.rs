@@ -19,6 +19,7 @@ use tengen_service::files::remove_half_written;
 use tengen_service::host;
 use tengen_service::lock::lock_folder;
 use tengen_service::metrics;
+use tengen_service::usage::UsageMeter;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -27,7 +28,7 @@ use crate::ancestry;
 use crate::batches::{Batches, SharedWindow};
 use crate::bench::BenchArgs;
 use crate::checkpoint::{Checkpoint, CheckpointFolder, LineModel, TrainingState};
-use crate::device::{DeviceChoice, device_name};
+use crate::device::{DeviceChoice, cuda_number, device_name};
 use crate::learn::LearnArgs;
 use crate::meters;
 use crate::mirror::Mirror;
@@ -117,8 +118,11 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<()> {
     let Some(learner) = Learner::prepare(&options, &registration, folder, checkpoint, channel, &stop).await? else {
         return Ok(());
     };
-    let shown = Arc::clone(&learner.signals);
-    let refresh = move || meters::show(&shown.status());
+    let (shown, usage) = (Arc::clone(&learner.signals), Arc::clone(&learner.usage));
+    let refresh = move || {
+        meters::show(&shown.status());
+        usage.show_gpu();
+    };
     metrics::serve(
         &options.process.metrics,
         "learner",
@@ -139,6 +143,7 @@ struct Learner {
     window: SharedWindow,
     training: Training,
     publications: mpsc::Receiver<Publication>,
+    usage: Arc<UsageMeter>,
     threads: u16,
 }
 
@@ -195,6 +200,8 @@ impl Learner {
             setup.seed,
             trainer.step(),
         )?;
+        let usage = Arc::new(UsageMeter::start());
+        usage.computes_on(cuda_number(device));
         // The loop has one publication under way at most.
         let (sender, publications) = mpsc::channel(1);
         let training = Training {
@@ -217,6 +224,7 @@ impl Learner {
             window,
             training,
             publications,
+            usage,
             threads: options.threads,
         }))
     }
@@ -234,6 +242,7 @@ impl Learner {
             window,
             training,
             publications,
+            usage,
             threads,
         } = self;
         let (place, watched) = watch::channel(Place {
@@ -262,7 +271,9 @@ impl Learner {
         let mut trained = None;
 
         let reported = tokio::select! {
-            reported = reporter.run(&registration.run_id, &place, &signals) => reported.map_err(anyhow::Error::from),
+            reported = reporter.run(&registration.run_id, &place, &signals, &usage) => {
+                reported.map_err(anyhow::Error::from)
+            }
             ended = &mut result => {
                 trained = Some(ended);
                 Ok(())

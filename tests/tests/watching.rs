@@ -131,8 +131,13 @@ fn check_metrics(data: &Path) {
             assert!(value.is_finite(), "{line}");
         }
     }
-    // These appear with their first refusal, conflict or duplicate.
-    let occasional = ["tengen_records_rejected_total", "tengen_calls_refused_total"];
+    // The first two appear with a refusal, the others with a GPU to compute on.
+    let occasional = [
+        "tengen_records_rejected_total",
+        "tengen_calls_refused_total",
+        "tengen_gpu_busy_ratio",
+        "tengen_gpu_memory_bytes",
+    ];
     let missing: Vec<&String> = documented
         .keys()
         .filter(|name| !seen.contains(*name) && !occasional.contains(&name.as_str()))
@@ -253,6 +258,13 @@ fn look_with_scripts(data: &Path) {
     );
     assert!(actor["usage"]["resident_bytes"].as_u64().unwrap() > 1 << 20, "{actor}");
     assert!(status["learner"]["usage"]["cpu_cores_available"].as_u64().unwrap() >= 1);
+    // All three compute on the CPU, and so tell of no GPU.
+    for usage in [&actor["usage"], &status["learner"]["usage"], &status["usage"]] {
+        assert!(
+            usage["gpu_busy"].is_null() && usage["gpu_memory_bytes"].is_null(),
+            "{usage}"
+        );
+    }
     let page = tengen_ok(["status", "--data", folder]);
     assert!(page.contains("samples a position") && page.contains("cores"), "{page}");
 

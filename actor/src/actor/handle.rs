@@ -433,6 +433,7 @@ impl Actor {
             playing_threads: self.playing_threads as u64,
             links: u64::from(self.link.is_some()),
         });
+        self.usage.show_gpu();
     }
 
     fn provider(&self) -> String {

@@ -176,7 +176,7 @@ struct Actor {
     stage: Stage,
     tally: Tally,
     failure: Option<anyhow::Error>,
-    usage: UsageMeter,
+    usage: Arc<UsageMeter>,
     meters: Meters,
     /// The network of the newest lease.
     newest_model: Option<ModelId>,
@@ -217,11 +217,13 @@ impl Actor {
             worker.spawn().context("failed to start a playing thread")?;
         }
         tracing::info!(run = %run.id, game = run.game.spec().id, threads, games = options.games, "joined");
+        let usage = Arc::new(UsageMeter::start());
         let models = Arc::new(Models::new(
             &options.data,
             channel.clone(),
             run.clone(),
             options.sessions(),
+            Arc::clone(&usage),
         ));
         let now = Instant::now();
         Ok(Actor {
@@ -251,7 +253,7 @@ impl Actor {
             stage: Stage::Playing,
             tally: Tally::default(),
             failure: None,
-            usage: UsageMeter::start(),
+            usage,
             meters: Meters::new(),
             newest_model: None,
         })

@@ -33,7 +33,10 @@ async fn leases_are_played_and_every_game_gets_its_verdict() {
     let state = peer.state();
     assert_eq!(state.verdicts.len(), 1, "{:?}", state.verdicts);
     assert_eq!(state.downloads, 1, "one network serves five leases");
-    assert_eq!(state.reports.last().unwrap().provider, "CPUExecutionProvider");
+    let report = state.reports.last().unwrap();
+    assert_eq!(report.provider, "CPUExecutionProvider");
+    let usage = report.usage.as_ref().unwrap();
+    assert_eq!((usage.gpu_busy, usage.gpu_memory_bytes), (None, None));
     assert!(state.returned.is_empty(), "{:?}", state.returned);
 }
 

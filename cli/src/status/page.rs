@@ -130,6 +130,9 @@ fn usage(usage: &Usage) -> String {
     if let Some(busy) = usage.gpu_busy {
         let _ = write!(text, ", GPU {:.0} % busy", busy * 100.0);
     }
+    if let Some(bytes) = usage.gpu_memory_bytes {
+        let _ = write!(text, ", GPU memory {}", HumanBytes(bytes));
+    }
     text
 }
 
@@ -420,6 +423,11 @@ mod tests {
             actors: vec![ActorStatus {
                 provider: "CUDA".to_owned(),
                 precision: "fp32".to_owned(),
+                usage: Some(Usage {
+                    gpu_busy: Some(0.41),
+                    gpu_memory_bytes: Some(3 << 30),
+                    ..Usage::default()
+                }),
                 ..ActorStatus::default()
             }],
             ..RunStatus::default()
@@ -437,6 +445,7 @@ mod tests {
             "3.50 of 4.00 samples a position",
             "OTHER_TOKEN 3",
             "CUDA fp32",
+            "GPU 41 % busy, GPU memory 3.00 GiB",
             "SILENT",
         ] {
             assert!(page.contains(part), "{part:?} in\n{page}");

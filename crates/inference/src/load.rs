@@ -13,15 +13,25 @@ use crate::session::{SessionOptions, Signature};
 /// Name of ONNX Runtime's CPU provider.
 pub(crate) const CPU_PROVIDER: &str = "CPUExecutionProvider";
 
-/// The runtime's session and the provider it runs on.
-pub(crate) type Opened = (ort::session::Session, &'static str);
+/// The runtime's session, and where it computes.
+pub(crate) struct Opened {
+    pub(crate) session: ort::session::Session,
+    /// The execution provider.
+    pub(crate) provider: &'static str,
+    /// Which GPU, as CUDA counts them; `None` on the CPU.
+    pub(crate) cuda: Option<u32>,
+}
 
 /// Loads the model on the device that the options ask for.
 pub(crate) fn open(environment: &Environment, model: &[u8], options: &SessionOptions) -> Result<Opened> {
     let on_cpu = || {
         let session =
             commit(environment, model, options, None).map_err(|error| InferenceError::Load(error.to_string()))?;
-        Ok((session, CPU_PROVIDER))
+        Ok(Opened {
+            session,
+            provider: CPU_PROVIDER,
+            cuda: None,
+        })
     };
     match options.device {
         Device::Cpu => on_cpu(),
@@ -55,7 +65,11 @@ fn open_cuda(
         .build()
         .error_on_failure();
     let session = commit(environment, model, options, Some(provider)).map_err(|error| error.to_string())?;
-    Ok((session, CUDA::NAME))
+    Ok(Opened {
+        session,
+        provider: CUDA::NAME,
+        cuda: u32::try_from(index).ok(),
+    })
 }
 
 #[cfg(not(feature = "cuda"))]

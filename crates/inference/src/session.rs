@@ -9,7 +9,7 @@ use crate::Result;
 use crate::batch::{Bucket, bucket_sizes};
 use crate::device::Device;
 use crate::error::InferenceError;
-use crate::load::{CPU_PROVIDER, open, signature};
+use crate::load::{CPU_PROVIDER, Opened, open, signature};
 use crate::runtime::environment;
 
 /// How a session computes.
@@ -103,6 +103,7 @@ pub struct Session {
     session: ort::session::Session,
     signature: Signature,
     provider: &'static str,
+    cuda: Option<u32>,
     batch_max: usize,
     /// In ascending order of size; made when a batch first needs them.
     buckets: Vec<(usize, Option<Bucket>)>,
@@ -113,6 +114,7 @@ impl fmt::Debug for Session {
         f.debug_struct("Session")
             .field("signature", &self.signature)
             .field("provider", &self.provider)
+            .field("cuda", &self.cuda)
             .field("batch_max", &self.batch_max)
             .finish_non_exhaustive()
     }
@@ -132,7 +134,11 @@ impl Session {
                 return Err(InferenceError::Option { option, value });
             }
         }
-        let (session, provider) = open(environment()?, model, options)?;
+        let Opened {
+            session,
+            provider,
+            cuda,
+        } = open(environment()?, model, options)?;
         let signature = signature(&session)?;
         let buckets = bucket_sizes(options.batch_max)
             .into_iter()
@@ -142,6 +148,7 @@ impl Session {
             session,
             signature,
             provider,
+            cuda,
             batch_max: options.batch_max,
             buckets,
         };
@@ -188,6 +195,11 @@ impl Session {
     /// The execution provider really used, for example `CPUExecutionProvider`.
     pub fn provider(&self) -> &str {
         self.provider
+    }
+
+    /// The GPU really used, as CUDA counts those that it shows to this process; `None` on the CPU.
+    pub fn cuda(&self) -> Option<u32> {
+        self.cuda
     }
 
     /// The model's sizes.

@@ -22,7 +22,7 @@ fn outputs_have_the_shapes_of_the_contract_for_every_batch_size() {
     for shape in shapes() {
         let mut session = session(&model(&shape, &random_weights(&shape, 1)), 6);
         assert_eq!(session.signature(), Signature::from(&shape));
-        assert_eq!(session.provider(), "CPUExecutionProvider");
+        assert_eq!((session.provider(), session.cuda()), ("CPUExecutionProvider", None));
         for n in 0..20 {
             let outputs = run(&mut session, &positions(&shape, n, 7), n);
             assert_eq!(outputs.policy.len(), n * shape.actions(), "{}", shape.describe());
@@ -264,7 +264,7 @@ fn a_named_gpu_that_is_not_there_is_an_error_and_auto_uses_the_cpu() {
             },
         )
         .expect("a cpu");
-        assert_eq!(session.provider(), "CPUExecutionProvider");
+        assert_eq!((session.provider(), session.cuda()), ("CPUExecutionProvider", None));
     }
 }
 

@@ -9,6 +9,7 @@ pub mod backoff;
 pub mod channel;
 pub mod credentials;
 pub mod files;
+mod gpu;
 pub mod health;
 pub mod host;
 pub mod lock;

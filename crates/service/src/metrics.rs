@@ -18,6 +18,7 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 use tokio_util::sync::CancellationToken;
 
 use crate::files::{WriteError, write_atomic};
+use crate::gpu::GpuUse;
 use crate::usage;
 
 /// Bounds of the buckets of every histogram, seconds.
@@ -97,13 +98,15 @@ impl Metric {
     }
 }
 
-/// What every process shows.
+/// What every process shows; what is of a GPU, once it computes on one.
 #[rustfmt::skip] // one row a metric
 pub const COMMON: &[Metric] = &[
     Metric::new("tengen_build_info", Kind::Gauge, &["part", "version"], "1; its labels say which process this is and of which build."),
     Metric::new("process_cpu_seconds_total", Kind::Counter, &[], "Time that all threads of the process have computed, whole seconds."),
     Metric::new("process_resident_memory_bytes", Kind::Gauge, &[], "Memory that the process holds."),
     Metric::new("process_start_time_seconds", Kind::Gauge, &[], "When the process began, since the Unix epoch."),
+    Metric::new("tengen_gpu_busy_ratio", Kind::Gauge, &[], "Share of the time that the GPU which the process computes on was busy, 0 to 1, whoever used it."),
+    Metric::new("tengen_gpu_memory_bytes", Kind::Gauge, &[], "Memory of that GPU in use, whoever holds it."),
 ];
 
 /// The metrics cannot be shown.
@@ -217,6 +220,12 @@ fn process() {
     if let Some(bytes) = usage::resident_bytes() {
         metrics::gauge!("process_resident_memory_bytes").set(bytes as f64);
     }
+}
+
+/// What the GPU told that this process computes on; what it did not tell is no number.
+pub(crate) fn show_gpu(told: GpuUse) {
+    metrics::gauge!("tengen_gpu_busy_ratio").set(told.busy.map_or(f64::NAN, f64::from));
+    metrics::gauge!("tengen_gpu_memory_bytes").set(told.memory_bytes.map_or(f64::NAN, |bytes| bytes as f64));
 }
 
 #[cfg(test)]

@@ -1,10 +1,14 @@
-//! What this process takes of its machine: cores kept busy and memory held, read from the system.
+//! What this process takes of its machine: cores kept busy and memory held, read from the system, and how its GPU stands,
+//! asked from the driver.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use tengen_proto::v1;
+
+use crate::gpu::{Gpu, GpuUse};
+use crate::metrics;
 
 /// Over how long the busy cores are taken, at least.
 const STRETCH: Duration = Duration::from_secs(2);
@@ -14,6 +18,16 @@ const STRETCH: Duration = Duration::from_secs(2);
 pub struct UsageMeter {
     cores: u32,
     last: Mutex<Reading>,
+    watched: Mutex<Watched>,
+}
+
+/// The GPU that the process computes on.
+#[derive(Debug, Default)]
+struct Watched {
+    /// Its number among those that CUDA shows; `None` on the CPU.
+    cuda: Option<u32>,
+    /// `None` also where it cannot be asked.
+    gpu: Option<Gpu>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +38,7 @@ struct Reading {
 }
 
 impl UsageMeter {
-    /// Begins to measure now.
+    /// Begins to measure now, and takes the process for one that computes on the CPU alone.
     pub fn start() -> UsageMeter {
         UsageMeter {
             cores: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32),
@@ -33,17 +47,50 @@ impl UsageMeter {
                 busy: busy(),
                 cpu_cores: 0.0,
             }),
+            watched: Mutex::default(),
+        }
+    }
+
+    /// From now on the process computes on the GPU that CUDA calls `cuda`, or on none. To be said again it costs nothing;
+    /// a change opens the driver's library, which may take a while and keeps no other call waiting.
+    pub fn computes_on(&self, cuda: Option<u32>) {
+        if self.watched().cuda == cuda {
+            return;
+        }
+        let gpu = cuda.and_then(Gpu::open);
+        let before = std::mem::replace(&mut *self.watched(), Watched { cuda, gpu });
+        if before.gpu.is_some() {
+            // Until the new one is shown, the gauges say nothing rather than what the old one did.
+            metrics::show_gpu(GpuUse::default());
+        }
+    }
+
+    /// Shows how the GPU stands to whoever scrapes this process; nothing where there is none to ask.
+    pub fn show_gpu(&self) {
+        if let Some(told) = self.gpu_use() {
+            metrics::show_gpu(told);
         }
     }
 
     /// What the process takes now. The busy cores are those of the last two seconds or so, 0 before.
     pub fn usage(&self) -> v1::Usage {
+        let gpu = self.gpu_use().unwrap_or_default();
         v1::Usage {
             cpu_cores: self.cpu_cores(),
             cpu_cores_available: self.cores,
             resident_bytes: resident_bytes().unwrap_or(0),
-            ..v1::Usage::default()
+            gpu_busy: gpu.busy,
+            gpu_memory_bytes: gpu.memory_bytes,
         }
+    }
+
+    fn gpu_use(&self) -> Option<GpuUse> {
+        self.watched().gpu.as_ref().map(Gpu::read)
+    }
+
+    /// A change is one assignment, so whoever panicked left it whole.
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn cpu_cores(&self) -> f32 {
@@ -95,5 +142,28 @@ mod tests {
         // Too short a stretch says nothing yet.
         assert_eq!(meter.usage().cpu_cores, 0.0);
         assert!(meter.usage().cpu_cores_available >= 1);
+    }
+
+    /// Holds on a machine with a GPU and on one without.
+    #[test]
+    fn a_gpu_is_told_of_while_the_process_computes_on_one_that_can_be_asked() {
+        let meter = UsageMeter::start();
+        let told = || {
+            let usage = meter.usage();
+            GpuUse {
+                busy: usage.gpu_busy,
+                memory_bytes: usage.gpu_memory_bytes,
+            }
+        };
+        assert_eq!(told(), GpuUse::default());
+        meter.computes_on(Some(0));
+        let wanted = Gpu::open(0).as_ref().map(Gpu::read).unwrap_or_default();
+        assert_eq!(told().busy.is_some(), wanted.busy.is_some());
+        assert_eq!(told().memory_bytes.is_some(), wanted.memory_bytes.is_some());
+        // No machine has that many.
+        meter.computes_on(Some(u32::MAX));
+        assert_eq!(told(), GpuUse::default());
+        meter.computes_on(None);
+        assert_eq!(told(), GpuUse::default());
     }
 }

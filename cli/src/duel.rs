@@ -34,6 +34,10 @@ pub(crate) struct DuelArgs {
     /// Root visits of each search of a network that does not name its own; 0 plays its best action without search
     #[arg(long, value_name = "S", default_value_t = 64)]
     simulations: u32,
+    /// Let networks see each position through a symmetry of the rules that follows from the position, as runs with
+    /// `search.random_symmetry = true` do
+    #[arg(long)]
+    random_symmetry: bool,
     /// Game, when neither player is a network that names one
     #[arg(long, value_name = "GAME")]
     game: Option<String>,
@@ -84,6 +88,7 @@ pub(crate) async fn run(args: DuelArgs) -> anyhow::Result<()> {
         settings: Settings {
             // Whoever is to play without search says so itself.
             simulations: args.simulations.max(1),
+            random_symmetry: args.random_symmetry,
             ..Settings::default()
         },
         traced: args.debug_data.is_some(),
@@ -225,6 +230,9 @@ fn in_words(args: &DuelArgs, report: &DuelReport) -> String {
         score.high,
         args.simulations
     );
+    if args.random_symmetry {
+        text += ", random symmetries";
+    }
     if *pairs_random > 0 {
         text += &format!(
             "\n{pairs_random} of {pairs} pairs went on from random openings: the game has no more distinct ones"
@@ -238,6 +246,7 @@ fn as_json(args: &DuelArgs, report: &DuelReport) -> serde_json::Value {
         "a": args.a,
         "b": args.b,
         "simulations": args.simulations,
+        "random_symmetry": args.random_symmetry,
         "games": report.tally.games(),
         "wins": report.tally.wins,
         "draws": report.tally.draws,

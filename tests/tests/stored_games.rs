@@ -17,6 +17,8 @@ game = "caro5?size=5"
 blocks = 1
 channels = 8
 value_hidden = 8
+[search]
+random_symmetry = true
 [[schedule]]
 from_iteration = 0
 games = 30

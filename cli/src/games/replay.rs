@@ -116,7 +116,7 @@ impl GameVisitor for Search<'_> {
 fn is_honest(agreement: Agreement) -> bool {
     match agreement {
         Agreement::Identical | Agreement::Within { .. } | Agreement::OtherVisits { .. } => true,
-        Agreement::OtherNetwork { .. } | Agreement::OtherChoice { .. } => false,
+        Agreement::OtherSymmetry { .. } | Agreement::OtherNetwork { .. } | Agreement::OtherChoice { .. } => false,
     }
 }
 
@@ -130,6 +130,10 @@ fn in_words(agreement: Agreement) -> String {
         Agreement::OtherVisits { ply } => format!(
             "the networks agree within {TOLERANCE:.0e} up to ply {ply}, where the search goes another way: a difference of \
              rounding tipped a visit, and what follows from it may differ more"
+        ),
+        Agreement::OtherSymmetry { ply } => format!(
+            "ply {ply}: the record says that the network saw the position through another symmetry than the work order \
+             prescribes: an actor of a build that does not know search.random_symmetry, or another search"
         ),
         Agreement::OtherNetwork { ply, difference } => format!(
             "ply {ply}: the network says something else by {difference:.1e}, less than {TOLERANCE:.0e} is honest: another \
@@ -182,6 +186,7 @@ fn as_json(game: &AnyGame, record: &Record, plies: &[PlyComparison], agreement: 
         Agreement::Identical => "identical",
         Agreement::Within { .. } => "within-tolerance",
         Agreement::OtherVisits { .. } => "other-visits",
+        Agreement::OtherSymmetry { .. } => "other-symmetry",
         Agreement::OtherNetwork { .. } => "other-network",
         Agreement::OtherChoice { .. } => "other-choice",
     };

@@ -53,12 +53,13 @@ async fn a_change_is_one_revision_that_the_next_lease_and_the_learner_go_by() {
         &[
             ("schedule.0.simulations", "16"),
             ("search.noise_fraction", "0.1"),
+            ("search.random_symmetry", "true"),
             ("selfplay.random_plies_max", "1"),
             ("learner.learning_rate", "0.005"),
         ],
     )
     .await;
-    assert_eq!((answer.revision, answer.changes.len()), (2, 4));
+    assert_eq!((answer.revision, answer.changes.len()), (2, 5));
     let rate = answer
         .changes
         .iter()
@@ -74,6 +75,8 @@ async fn a_change_is_one_revision_that_the_next_lease_and_the_learner_go_by() {
         (16, 2)
     );
     assert_eq!(after.order.settings.noise_fraction, 0.1);
+    let symmetries = [&before, &after].map(|work| work.order.settings.random_symmetry);
+    assert_eq!(symmetries, [false, true]);
     assert!(matches!(
         after.order.plan,
         Plan::SelfPlay {
@@ -113,6 +116,7 @@ async fn a_change_is_one_revision_that_the_next_lease_and_the_learner_go_by() {
     assert_eq!((row.action.as_str(), row.who.as_str()), ("change-settings", "local"));
     assert_eq!(row.detail, "revision 2: the test wants it");
     assert!(row.old.contains("learner.learning_rate = 0.02") && row.new.contains("learner.learning_rate = 0.005"));
+    assert!(row.old.contains("search.random_symmetry = false") && row.new.contains("search.random_symmetry = true"));
     rig.stop().await;
 }
 

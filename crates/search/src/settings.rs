@@ -38,6 +38,11 @@ pub struct Settings {
     pub temperature_turns: u32,
     /// Whether the subtree of the played action is kept. Default true (AlphaGo Zero, Silver et al. 2017).
     pub tree_reuse: bool,
+    /// Whether whoever evaluates a leaf sees it through a symmetry of the rules that the position itself chooses, instead
+    /// of as it is. A tree takes the answers as they come and does not look at this. Default false (AlphaZero, Silver et
+    /// al. 2018, which "does not transform the board position during MCTS"; AlphaGo Zero drew a symmetry at random for
+    /// each leaf).
+    pub random_symmetry: bool,
 }
 
 impl Default for Settings {
@@ -52,6 +57,7 @@ impl Default for Settings {
             temperature: 1.0,
             temperature_turns: 30,
             tree_reuse: true,
+            random_symmetry: false,
         }
     }
 }

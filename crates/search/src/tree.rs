@@ -132,6 +132,11 @@ impl<G: Game> Tree<G> {
         self.visits_terminal
     }
 
+    /// The game.
+    pub fn game(&self) -> &G {
+        &self.game
+    }
+
     /// The present position.
     pub fn root(&self) -> &G::State {
         &self.state

@@ -1,9 +1,10 @@
 //! Answers of networks that need not be asked for again.
 //!
-//! The key is a 128-bit BLAKE3 of the network's id and everything the network is shown, its feature planes: two positions
-//! with equal planes have equal answers, whatever led to them, and a new network never sees an old one's. What is kept are
-//! the raw logits; the search masks them for the position that asked. Two different keys collide with a chance of
-//! 2^-128 a pair, which is not handled.
+//! The key is a 128-bit BLAKE3 of the network's id and everything the network is shown, the position's feature planes and
+//! the symmetry that they are seen through: two positions with equal planes have equal answers, whatever led to them, a
+//! new network never sees an old one's, and searches with and without random symmetries share a cache. What is kept are
+//! the raw logits, those of the policy in the position's own order; the search masks them for the position that asked.
+//! Two different keys collide with a chance of 2^-128 a pair, which is not handled.
 //!
 //! All memory is taken at the start and never more: a set of a few places for each hash, in which the oldest answer makes
 //! room. The sets are spread over locks, so that threads seldom meet.
@@ -22,11 +23,12 @@ const SHARDS: usize = 64;
 pub(crate) struct Key(u128);
 
 impl Key {
-    /// The key of these planes for this network.
-    pub(crate) fn of(model: ModelId, planes: &[u8]) -> Key {
+    /// The key of these planes for this network, which sees them through the symmetry with this index.
+    pub(crate) fn of(model: ModelId, planes: &[u8], symmetry: u16) -> Key {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&model.0);
         hasher.update(planes);
+        hasher.update(&symmetry.to_le_bytes());
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
         // 0 marks an empty place.
@@ -121,7 +123,7 @@ mod tests {
     const ACTIONS: usize = 5;
 
     fn key(model: u8, position: u32) -> Key {
-        Key::of(ModelId([model; 32]), &position.to_le_bytes())
+        Key::of(ModelId([model; 32]), &position.to_le_bytes(), 0)
     }
 
     fn insert(cache: &EvaluationCache, key: Key, number: f32) {
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_belongs_to_its_network_and_its_planes() {
+    fn an_answer_belongs_to_its_network_its_planes_and_its_symmetry() {
         let cache = EvaluationCache::new(1 << 20, ACTIONS).unwrap();
         assert_eq!(get(&cache, key(1, 7)), None);
         insert(&cache, key(1, 7), 2.5);
@@ -143,6 +145,8 @@ mod tests {
             Some([2.5, 2.5, 2.5, 2.5, 2.5, -2.5, -2.5, -2.5])
         );
         assert_eq!((get(&cache, key(2, 7)), get(&cache, key(1, 8))), (None, None));
+        let mirrored = Key::of(ModelId([1; 32]), &7u32.to_le_bytes(), 1);
+        assert_eq!(get(&cache, mirrored), None);
         insert(&cache, key(1, 7), 3.5);
         assert_eq!(get(&cache, key(1, 7)).unwrap()[0], 3.5);
     }

@@ -7,6 +7,7 @@ use tengen_games::{Action, Game, IllegalAction, Outcome, Seat, State};
 use tengen_records::{ModelIndex, NetworkPlay, Player, PlyRecord, SearchBlock};
 use tengen_search::{Evaluation, EvaluationError, Leaf, RootNoise, Settings, Tree};
 
+use crate::symmetry::symmetry_of;
 use crate::trace::{SearchTrace, Tracer};
 use crate::{baseline, ledger};
 
@@ -250,6 +251,14 @@ impl<G: Game> Flight<G> {
         }
     }
 
+    /// Index of the symmetry that waiting leaf number `leaf` is to be evaluated under.
+    pub(crate) fn symmetry(&self, leaf: usize) -> u16 {
+        match &self.minds[self.acting()] {
+            Mind::Search { tree, .. } => symmetry_of(tree.game(), tree.settings(), &self.leaves[leaf].state),
+            _ => 0,
+        }
+    }
+
     /// Backs up the evaluation of waiting leaf number `leaf`.
     pub(crate) fn apply(&mut self, leaf: usize, evaluation: &Evaluation<'_>) -> Result<(), FlightError> {
         let acting = self.acting();
@@ -319,11 +328,13 @@ impl<G: Game> Flight<G> {
         self.effort.terminal += u64::from(tree.visits_terminal());
         self.effort.reused += u64::from(stats.visits_reused);
         let search = ledger::search_block(&stats, self.temper.weight(), temperature);
+        // Also of a root that was evaluated as a leaf of an earlier ply's search: the symmetry is the position's.
+        let symmetry = symmetry_of(tree.game(), tree.settings(), tree.root());
         if let Some(tracer) = &mut self.tracer {
             tracer.keep(self.plies.len(), self.state.seat(), action, temperature, tree, stats);
         }
         self.searching = false;
-        self.play(action, Some(search))
+        self.play(action, Some(SearchBlock { symmetry, ..search }))
     }
 
     fn play(&mut self, action: Action, search: Option<SearchBlock>) -> Result<(), FlightError> {

@@ -7,7 +7,7 @@ use tengen_search::{RootStats, Wdl, kl, policy_target};
 use crate::order::{GameOrder, MatchGame};
 use crate::seed::game_seed;
 
-/// What a finished search says, as recorded.
+/// What a finished search says, as recorded. Of symmetries it knows nothing: who had the root evaluated under one says so.
 pub(crate) fn search_block(stats: &RootStats, weight: f32, temperature: f32) -> SearchBlock {
     let policy_target = policy_target(stats);
     let visits = stats

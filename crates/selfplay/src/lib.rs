@@ -21,6 +21,7 @@ pub mod order;
 mod pool;
 pub mod reproduce;
 pub mod seed;
+pub mod symmetry;
 mod trace;
 pub mod wire;
 

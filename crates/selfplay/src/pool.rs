@@ -11,6 +11,7 @@ use crate::driver::{Counters, DriverError, DriverOptions};
 use crate::evaluator::{EvaluateError, Evaluator};
 use crate::flight::{Flight, Step};
 use crate::model::ModelBytes;
+use crate::symmetry::Lens;
 
 /// A flight with the models it plays with and whatever its owner wants to know it by.
 pub(crate) struct Entry<G: Game, T> {
@@ -31,6 +32,7 @@ pub(crate) struct Pool<G: Game, E, T> {
     entries: Vec<Entry<G, T>>,
     counters: Counters,
     cache: Option<Arc<EvaluationCache>>,
+    lens: Lens<G>,
     waiting: Vec<Waiting>,
     planes: Vec<u8>,
     outputs: Outputs,
@@ -44,6 +46,8 @@ struct Waiting {
     leaf: usize,
     /// What its answer will be kept under, where there is a cache.
     key: Option<Key>,
+    /// Index of the symmetry that its planes are seen through.
+    symmetry: u16,
 }
 
 /// The leaves of one tick that one model evaluates: (entry, leaf) in order.
@@ -62,6 +66,7 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
             entries: Vec::new(),
             counters: Counters::default(),
             cache: None,
+            lens: Lens::new(game.clone()),
             waiting: Vec::new(),
             planes: Vec::new(),
             outputs: Outputs::default(),
@@ -154,10 +159,11 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
     fn ask(&mut self, model: &Arc<ModelBytes>, entry: usize, leaf: usize) -> Result<(), DriverError> {
         let at = self.waiting.len() * self.planes_len;
         self.planes.resize(at + self.planes_len, 0);
-        self.entries[entry].flight.leaves()[leaf]
-            .state
-            .planes(&mut self.planes[at..]);
-        let key = self.cache.as_ref().map(|_| Key::of(model.id(), &self.planes[at..]));
+        let flight = &self.entries[entry].flight;
+        flight.leaves()[leaf].state.planes(&mut self.planes[at..]);
+        let symmetry = flight.symmetry(leaf);
+        let planes = &self.planes[at..];
+        let key = self.cache.as_ref().map(|_| Key::of(model.id(), planes, symmetry));
         if let (Some(cache), Some(key)) = (&self.cache, key)
             && cache.get(key, &mut self.known)
         {
@@ -170,7 +176,13 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
             };
             return Ok(self.entries[entry].flight.apply(leaf, &answer)?);
         }
-        self.waiting.push(Waiting { entry, leaf, key });
+        self.lens.turn(symmetry, &mut self.planes[at..]);
+        self.waiting.push(Waiting {
+            entry,
+            leaf,
+            key,
+            symmetry,
+        });
         Ok(())
     }
 
@@ -188,7 +200,14 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
             .policy
             .chunks_exact(self.actions)
             .zip(self.outputs.wdl.chunks_exact(3));
-        for (Waiting { entry, leaf, key }, (policy_logits, wdl)) in self.waiting.drain(..).zip(answers) {
+        for (waiting, (policy, wdl)) in self.waiting.drain(..).zip(answers) {
+            let Waiting {
+                entry,
+                leaf,
+                key,
+                symmetry,
+            } = waiting;
+            let policy_logits = self.lens.turn_back(symmetry, policy);
             if let (Some(cache), Some(key)) = (&self.cache, key) {
                 cache.insert(key, policy_logits, wdl);
             }

@@ -51,6 +51,8 @@ pub struct PlyComparison {
 pub struct SearchComparison {
     /// Whether the two are the same to the bit.
     pub identical: bool,
+    /// Whether both say that the root was evaluated under the same symmetry.
+    pub same_symmetry: bool,
     /// Greatest difference of win, draw, loss or a listed prior of the network alone.
     pub network: f32,
     /// Share of the visits that went elsewhere, in `[0, 1]`.
@@ -72,6 +74,11 @@ pub enum Agreement {
     /// The networks agree up to there within the tolerance, and the search went another way: a difference of the last
     /// digits that tipped a visit, or another search.
     OtherVisits {
+        /// The first such ply.
+        ply: usize,
+    },
+    /// A root was evaluated under another symmetry than the order and the position prescribe, as far as the record says.
+    OtherSymmetry {
         /// The first such ply.
         ply: usize,
     },
@@ -154,6 +161,7 @@ fn compare(ply: usize, stated: &PlyRecord, found: &PlyRecord) -> PlyComparison {
 fn compare_searches(stated: &SearchBlock, found: &SearchBlock) -> SearchComparison {
     SearchComparison {
         identical: stated == found,
+        same_symmetry: stated.symmetry == found.symmetry,
         network: greatest(stated.net_wdl, found.net_wdl).max(priors(stated, found)),
         visits: visits(&stated.visits, &found.visits),
         value: greatest(stated.root_wdl, found.root_wdl),
@@ -200,6 +208,11 @@ fn visits(one: &[(Action, u32)], other: &[(Action, u32)]) -> f32 {
 
 /// What the comparisons of a game say together.
 pub fn agreement(plies: &[PlyComparison]) -> Agreement {
+    let is_other = |ply: &&PlyComparison| ply.search.is_some_and(|search| !search.same_symmetry);
+    // First of all: leaves below the roots were then seen otherwise, too, and whatever else differs follows from that.
+    if let Some(ply) = plies.iter().find(is_other) {
+        return Agreement::OtherSymmetry { ply: ply.ply };
+    }
     let mut greatest = 0.0f32;
     let mut identical = true;
     for ply in plies {

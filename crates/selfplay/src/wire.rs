@@ -56,6 +56,7 @@ pub fn settings_from_wire(wire: &v1::SearchSettings) -> Result<Settings, WireErr
         temperature: wire.temperature,
         temperature_turns: wire.temperature_turns,
         tree_reuse: wire.tree_reuse,
+        random_symmetry: wire.random_symmetry,
     };
     settings.validate()?;
     Ok(settings)
@@ -73,6 +74,7 @@ pub fn settings_to_wire(settings: &Settings) -> v1::SearchSettings {
         temperature: settings.temperature,
         temperature_turns: settings.temperature_turns,
         tree_reuse: settings.tree_reuse,
+        random_symmetry: settings.random_symmetry,
     }
 }
 
@@ -206,6 +208,8 @@ mod tests {
             models: (0..plan.models() as u8).map(|byte| ModelId([byte; 32])).collect(),
             settings: Settings {
                 simulations: 32,
+                tree_reuse: false,
+                random_symmetry: true,
                 ..Settings::default()
             },
             settings_revision: 3,

@@ -13,7 +13,7 @@ use tengen_games::{AnyGame, Game, GameVisitor, State, draw_openings};
 use tengen_inference::{Device, Outputs, SessionOptions, softmax};
 use tengen_network::{Metadata, Shape, Weights, random_weights, read_weights, write_onnx};
 use tengen_records::{LeaseId, NET_POLICY_TOP_MAX, Precision, Record, RunId, SearchBlock};
-use tengen_search::Wdl;
+use tengen_search::{Settings, Wdl};
 use tengen_selfplay::audit::{AuditError, Difference, TOLERANCE_CPU, audit, draw_plies, evaluator};
 use tengen_selfplay::evaluator::EvaluateError;
 use tengen_selfplay::{DriverOptions, Evaluator, Lease, MatchGame, ModelBytes, Order, Plan, SessionEvaluator};
@@ -300,6 +300,40 @@ fn a_position_is_evaluated_under_the_symmetry_that_the_record_states() {
         }
     }
     on_two_games(Symmetric);
+}
+
+#[test]
+fn games_under_random_symmetries_pass_under_those_they_state_and_not_under_others() {
+    #[derive(Clone, Copy)]
+    struct Random;
+    impl GameVisitor for Random {
+        type Output = ();
+        fn visit<G: Game>(self, game: G) {
+            let models = [lively(&any(&game), 19)];
+            let plain = self_play(&models, 3, 20);
+            let order = Order {
+                settings: Settings {
+                    random_symmetry: true,
+                    ..settings(8)
+                },
+                ..plain.order().clone()
+            };
+            let lease = Lease::new(plain.run().clone(), order, models.to_vec()).unwrap();
+            for mut record in play(&game, sessions(), at_once(3), &lease) {
+                let all: Vec<usize> = (0..record.plies.len()).collect();
+                let fault = |record: &Record| {
+                    let found = audit(&game, record, &all, &models, &mut evaluator()).unwrap();
+                    Difference::worst(&found).unwrap().fault(TOLERANCE_CPU)
+                };
+                assert_eq!(fault(&record), None);
+                for ply in &mut record.plies {
+                    ply.search.as_mut().unwrap().symmetry = 0;
+                }
+                assert!(fault(&record).is_some(), "the network is not symmetric");
+            }
+        }
+    }
+    on_two_games(Random);
 }
 
 #[test]

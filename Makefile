@@ -79,8 +79,9 @@ check: setup ## format, clippy, docs, architecture, scripts, licences: warnings 
 	$(CARGO) test --locked --quiet --workspace --test architecture --test docs
 	@scripts/check-extras
 
+# All programs are built, as for the tests: one alone would have its libraries with other features, and built again.
 python: setup ## lint the protos and run the Python example against a real coordinator (pip fetches what it needs, once)
-	$(CARGO) build --locked -p tengen-coordinator
+	$(CARGO) build --locked --workspace --bins
 	@scripts/check-python
 
 bench: test-needs setup ## measure rules, data path, the window at full size, training and self-play (dev profile; docs/benchmarks.md has figures)

@@ -40,6 +40,19 @@ pub enum ExportError {
     },
 }
 
+impl ExportError {
+    /// How far the file's answers were off, where it gave any: the greatest difference of a probability or value.
+    pub fn difference(&self) -> Option<f32> {
+        match self {
+            ExportError::Parity {
+                source: InferenceError::ProbeDiffers { difference, .. },
+                ..
+            } => Some(*difference).filter(|difference| difference.is_finite()),
+            _ => None,
+        }
+    }
+}
+
 /// A file ready to be published.
 #[derive(Clone, Debug)]
 pub struct Export {
@@ -298,5 +311,6 @@ mod tests {
         let error = check(&file, &trainer.probes(&positions.batch).unwrap(), 1).unwrap_err();
         assert!(matches!(error, ExportError::Parity { .. }), "{error}");
         assert!(error.to_string().contains("not published"), "{error}");
+        assert!(error.difference() > Some(PARITY_TOLERANCE), "{error}");
     }
 }

@@ -209,7 +209,11 @@ impl Training {
             Err(error) => {
                 tracing::error!(iteration, %error, "no candidate");
                 self.signals.update(|inputs| inputs.given_up_iteration = iteration);
-                self.signals.set_status(|status| status.candidates_given_up += 1);
+                let difference = error.difference();
+                self.signals.set_status(|status| {
+                    status.candidates_given_up += 1;
+                    status.parity = difference.unwrap_or(status.parity);
+                });
                 return Ok(());
             }
         };

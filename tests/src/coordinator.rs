@@ -71,6 +71,11 @@ impl Coordinator {
         }
     }
 
+    /// Its address as a URL.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// A channel to it.
     pub fn channel(&self) -> Channel {
         self.channel_with(&Credentials::default())

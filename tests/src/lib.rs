@@ -12,5 +12,7 @@ pub mod guarded;
 pub mod http2;
 pub mod ledger;
 pub mod optimal;
+pub mod part;
 pub mod proxy;
 pub mod terminal;
+pub mod unwell;

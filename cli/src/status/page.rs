@@ -182,9 +182,10 @@ pub(crate) fn provider(actor: &ActorStatus) -> String {
 
 /// The build of a process, where it is not this one's.
 fn build(build: &str) -> String {
-    match build {
-        "" | tengen_service::BUILD => String::new(),
-        other => format!(" (build {other})"),
+    if build.is_empty() || build == tengen_service::BUILD {
+        String::new()
+    } else {
+        format!(" (build {build})")
     }
 }
 

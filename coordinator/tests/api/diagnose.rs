@@ -1,4 +1,5 @@
-//! Why nothing moves: every cause is brought about and named.
+//! Why nothing moves: causes are brought about and named. The actors and learners here are the tests' own, which also say of
+//! themselves what real ones would; real ones that have something to say it about are in `tests/tests/doctor.rs`.
 
 use tengen_proto::v1;
 use tengen_proto::v1::Severity;

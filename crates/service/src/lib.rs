@@ -23,5 +23,6 @@ pub mod testing;
 pub mod tls;
 pub mod usage;
 
-/// The version of this build, as every process reports it.
-pub const BUILD: &str = env!("CARGO_PKG_VERSION");
+/// The version of this build, as every process reports it. A static and no constant: its text lies in a program once and is
+/// not spread over the code, so that a test makes a program of another build of this one.
+pub static BUILD: &str = env!("CARGO_PKG_VERSION");

@@ -8,6 +8,7 @@
 
 mod batch;
 mod device;
+mod devices;
 mod error;
 mod load;
 mod probe;
@@ -15,7 +16,9 @@ mod runtime;
 mod session;
 mod telemetry;
 
+pub use batch::bucket_sizes;
 pub use device::{Device, ParseDeviceError};
+pub use devices::{Devices, ParseDevicesError};
 pub use error::InferenceError;
 pub use probe::{PARITY_TOLERANCE, Probe, run_probes, softmax};
 pub use runtime::{RuntimeInfo, init, runtime};

@@ -94,7 +94,8 @@ pub(crate) struct Models {
     folder: PathBuf,
     channel: Channel,
     run: Run,
-    sessions: SessionOptions,
+    /// How they are loaded, for each device.
+    sessions: Vec<SessionOptions>,
     state: Mutex<State>,
 }
 
@@ -115,7 +116,7 @@ struct Proven {
 }
 
 impl Models {
-    pub(crate) fn new(data: &Path, channel: Channel, run: Run, sessions: SessionOptions) -> Models {
+    pub(crate) fn new(data: &Path, channel: Channel, run: Run, sessions: Vec<SessionOptions>) -> Models {
         Models {
             folder: data.join("models"),
             channel,
@@ -125,7 +126,7 @@ impl Models {
         }
     }
 
-    /// The execution provider that the last checked network really used; `None` before the first.
+    /// The execution providers that the last checked network really used; `None` before the first.
     pub(crate) fn provider(&self) -> Option<String> {
         self.lock().proven.as_ref().map(|proven| proven.provider.clone())
     }
@@ -339,7 +340,8 @@ impl Models {
         }
     }
 
-    /// Loads the network here and compares it with what its author computed; returns the execution provider really used.
+    /// Loads the network on every device here and compares it with what its author computed; returns the execution
+    /// providers really used, each once.
     async fn prove(&self, model: &Arc<ModelBytes>, probes: Vec<v1::Probe>) -> Result<String, ModelError> {
         let id = model.id();
         let probes = probes
@@ -353,10 +355,17 @@ impl Models {
         };
         let (model, sessions) = (Arc::clone(model), self.sessions.clone());
         let proof = tokio::task::spawn_blocking(move || {
-            let mut session = Session::load(model.bytes(), &sessions)?;
-            session.check(expected)?;
-            let difference = run_probes(&mut session, &probes, PROBE_TOLERANCE)?;
-            Ok((session.provider().to_owned(), probes.len(), difference))
+            let (mut providers, mut difference) = (Vec::new(), 0.0f32);
+            for options in &sessions {
+                let mut session = Session::load(model.bytes(), options)?;
+                session.check(expected)?;
+                difference = difference.max(run_probes(&mut session, &probes, PROBE_TOLERANCE)?);
+                let provider = session.provider().to_owned();
+                if !providers.contains(&provider) {
+                    providers.push(provider);
+                }
+            }
+            Ok((providers.join(", "), probes.len(), difference))
         });
         let proven = proof.await.map_err(|error| ModelError::Broken {
             id,

@@ -95,7 +95,8 @@ pub(crate) struct Models {
     folder: PathBuf,
     channel: Channel,
     run: Run,
-    sessions: SessionOptions,
+    /// How they are loaded, for each device.
+    sessions: Vec<SessionOptions>,
     usage: Arc<UsageMeter>,
     state: Mutex<State>,
 }
@@ -117,12 +118,12 @@ struct Proven {
 }
 
 impl Models {
-    /// `usage` is told where the networks that are checked really compute.
+    /// `usage` is told where the networks that are checked really compute: of several devices, the first.
     pub(crate) fn new(
         data: &Path,
         channel: Channel,
         run: Run,
-        sessions: SessionOptions,
+        sessions: Vec<SessionOptions>,
         usage: Arc<UsageMeter>,
     ) -> Models {
         Models {
@@ -135,7 +136,7 @@ impl Models {
         }
     }
 
-    /// The execution provider that the last checked network really used; `None` before the first.
+    /// The execution providers that the last checked network really used; `None` before the first.
     pub(crate) fn provider(&self) -> Option<String> {
         self.lock().proven.as_ref().map(|proven| proven.provider.clone())
     }
@@ -349,7 +350,8 @@ impl Models {
         }
     }
 
-    /// Loads the network here and compares it with what its author computed; returns the execution provider really used.
+    /// Loads the network on every device here and compares it with what its author computed; returns the execution
+    /// providers really used, each once.
     async fn prove(&self, model: &Arc<ModelBytes>, probes: Vec<v1::Probe>) -> Result<String, ModelError> {
         let id = model.id();
         let probes = probes
@@ -363,11 +365,20 @@ impl Models {
         };
         let (model, sessions, usage) = (Arc::clone(model), self.sessions.clone(), Arc::clone(&self.usage));
         let proof = tokio::task::spawn_blocking(move || {
-            let mut session = Session::load(model.bytes(), &sessions)?;
-            session.check(expected)?;
-            let difference = run_probes(&mut session, &probes, PROBE_TOLERANCE)?;
-            usage.computes_on(session.cuda());
-            Ok((session.provider().to_owned(), probes.len(), difference))
+            let (mut providers, mut difference) = (Vec::new(), 0.0f32);
+            for (at, options) in sessions.iter().enumerate() {
+                let mut session = Session::load(model.bytes(), options)?;
+                session.check(expected)?;
+                difference = difference.max(run_probes(&mut session, &probes, PROBE_TOLERANCE)?);
+                let provider = session.provider().to_owned();
+                if !providers.contains(&provider) {
+                    providers.push(provider);
+                }
+                if at == 0 {
+                    usage.computes_on(session.cuda());
+                }
+            }
+            Ok((providers.join(", "), probes.len(), difference))
         });
         let proven = proof.await.map_err(|error| ModelError::Broken {
             id,

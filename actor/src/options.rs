@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::Args;
 use tengen_games::AnyGame;
-use tengen_inference::{Device, SessionOptions};
-use tengen_selfplay::{DriverOptions, EvaluationCache};
+use tengen_inference::Devices;
+use tengen_selfplay::EvaluationCache;
+use tengen_selfplay::feeding::{self, Division, Feeding, SessionsPer, TrialError, Wishes};
 use tengen_service::credentials::ConnectArgs;
-use tengen_service::run_config::CACHE_MIB;
+use tengen_service::run_config::{CACHE_MIB, THREADS_PER_DEVICE};
 
 /// Smallest spool: its reserve holds the largest game there is.
 const SPOOL_BYTES_MIN: u64 = 64 << 20;
@@ -30,21 +31,28 @@ pub struct Options {
     /// whatever games an earlier actor left there
     #[arg(long)]
     pub share_data: bool,
-    /// Games at once, over all threads
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    pub games: u32,
-    /// Most positions in one evaluation
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4_096))]
-    pub batch_max: u32,
+    /// Games at once, over all threads [default: as many as two batches of each thread want, one on a GPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub games: Option<u32>,
+    /// Most positions in one evaluation [default: measured with the first network, at most 16, 256 on a GPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub batch_max: Option<u32>,
     /// Memory for answers of networks that are asked for again, MiB over all threads; 0 keeps none
     #[arg(long, value_name = "MIB", default_value_t = CACHE_MIB, value_parser = clap::value_parser!(u32).range(..=1_048_576))]
     pub cache_mib: u32,
-    /// Threads that play [default: the machine's cores]
+    /// Threads that play on a CPU, each by itself [default: the machine's cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_024))]
     pub threads: Option<u32>,
-    /// Where networks are evaluated: auto, cpu or cuda:N
-    #[arg(long, value_name = "DEVICE", default_value_t = Device::Auto)]
-    pub device: Device,
+    /// Threads that feed each GPU in turn: while the batch of one is evaluated, the others walk their trees
+    #[arg(long, value_name = "N", default_value_t = THREADS_PER_DEVICE, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub threads_per_device: u32,
+    /// Where networks are evaluated: auto, cpu, cuda:N, or several GPUs, cuda:0,cuda:1. `auto` takes the first GPU if one
+    /// works, else the CPU
+    #[arg(long, value_name = "DEVICES", default_value_t = Devices::default())]
+    pub device: Devices,
+    /// Feed the CPU as a GPU is fed: its threads are --threads-per-device, and they share sessions. For tests
+    #[arg(long, hide = true)]
+    pub share_sessions: bool,
     /// Most bytes of finished games on disk that have no verdict yet. At seven eighths of it self-play pauses until the
     /// coordinator has taken some; the rest is for matches and for games in flight. What the coordinator refuses goes to
     /// rejected/ in the data folder, with the reason
@@ -59,31 +67,22 @@ pub struct Options {
 }
 
 impl Options {
-    /// Threads that play: never more than games.
-    pub(crate) fn worker_threads(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        self.threads
-            .map_or_else(cores, |threads| threads as usize)
-            .clamp(1, self.games as usize)
+    /// Who feeds which device in a run of `game`. Tries a network where `auto` must be found out. Blocks.
+    pub(crate) fn feeding(&self, game: &AnyGame) -> Result<Feeding, TrialError> {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        let devices = feeding::find(&self.device, game)?;
+        let division = Division::new(&devices, &self.wishes(), cores);
+        Ok(Feeding::new(division, game.spec().planes_len()))
     }
 
-    /// How thread number `worker` of `workers` plays: an even share of the games.
-    pub(crate) fn driver(&self, worker: usize, workers: usize) -> DriverOptions {
-        let games = self.games as usize;
-        let share = games / workers + usize::from(worker < games % workers);
-        DriverOptions {
-            games: share,
-            batch_max: self.batch_max as usize,
-            ..DriverOptions::default()
-        }
-    }
-
-    /// How one thread evaluates networks: on its own core alone.
-    pub(crate) fn sessions(&self) -> SessionOptions {
-        SessionOptions {
-            device: self.device,
-            intra_threads: 1,
-            batch_max: self.batch_max as usize,
+    fn wishes(&self) -> Wishes {
+        let number = |told: Option<u32>| told.map(|number| number as usize);
+        Wishes {
+            games: number(self.games),
+            batch_max: number(self.batch_max),
+            threads: number(self.threads),
+            threads_per_device: self.threads_per_device as usize,
+            sessions_per: self.share_sessions.then_some(SessionsPer::Device),
         }
     }
 
@@ -125,5 +124,45 @@ mod tests {
             .options;
         assert_eq!(elsewhere.data, PathBuf::from("D"));
         assert!(Cli::try_parse_from(["tengen-actor"]).is_err());
+    }
+
+    fn with(words: &[&str]) -> Result<Options, clap::Error> {
+        let all = ["tengen-actor", "--join", "http://127.0.0.1:7300"].iter().chain(words);
+        Cli::try_parse_from(all).map(|cli| cli.options)
+    }
+
+    #[test]
+    fn several_gpus_are_a_list_and_what_is_no_list_is_refused_with_the_reason() {
+        let options = with(&["--device", "cuda:0,cuda:1"]).unwrap();
+        assert_eq!(options.device.to_string(), "cuda:0,cuda:1");
+        for (device, reason) in [
+            ("cuda:0,cuda:0", "twice"),
+            ("cpu,cuda:0", "alone"),
+            ("tpu", "no device"),
+        ] {
+            let refused = with(&["--device", device]).unwrap_err().to_string();
+            assert!(refused.contains(reason), "{refused}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_told_is_left_to_the_devices() {
+        let game = AnyGame::parse("tic-tac-toe").unwrap();
+        let division = |words: &[&str]| with(words).unwrap().feeding(&game).unwrap().division().clone();
+        let cpu = division(&["--device", "cpu", "--threads", "3"]);
+        assert_eq!((cpu.threads(), cpu.sessions(), cpu.games()), (3, 3, 96));
+        let told = division(&["--device", "cpu", "--threads", "3", "--games", "8", "--batch-max", "5"]);
+        assert_eq!((told.threads(), told.games(), told.batch().max()), (3, 8, 5));
+        let gpus = division(&[
+            "--device",
+            "cuda:0,cuda:1",
+            "--threads",
+            "3",
+            "--threads-per-device",
+            "4",
+        ]);
+        assert_eq!((gpus.threads(), gpus.sessions(), gpus.games()), (8, 2, 2_048));
+        let shared = division(&["--device", "cpu", "--share-sessions"]);
+        assert_eq!((shared.threads(), shared.sessions()), (2, 1));
     }
 }

@@ -6,14 +6,15 @@ use std::time::Duration;
 use tengen_proto::v1;
 use tengen_proto::v1::get_work_response::Work;
 use tengen_records::{LeaseId, RunId};
+use tengen_selfplay::feeding::Feeding;
 use tengen_selfplay::wire::{WireError, order_from_wire};
 use tengen_selfplay::{Lease, LeaseError};
 use tengen_service::channel::Channel;
 use tonic::Status;
 
 use crate::handshake::CALL_TIMEOUT;
-use crate::link;
 use crate::models::{ModelError, Models};
+use crate::{link, pace};
 
 /// Bounds of the pause that we believe.
 const RETRY_MS: std::ops::RangeInclusive<u32> = 10..=60_000;
@@ -66,11 +67,12 @@ impl Reason {
     }
 }
 
-/// Asks for a lease and fetches its networks.
+/// Asks for a lease and fetches its networks. The first one ever is measured.
 pub(crate) async fn ask(
     channel: Channel,
     run: RunId,
     models: Arc<Models>,
+    feeding: Arc<Feeding>,
     request: v1::GetWorkRequest,
 ) -> Result<Answer, WorkError> {
     let mut request = tonic::Request::new(request);
@@ -100,6 +102,9 @@ pub(crate) async fn ask(
                 let mut fetched = Vec::with_capacity(order.models.len());
                 for &id in &order.models {
                     fetched.push(models.fetch(id).await?);
+                }
+                if let Some(model) = fetched.first() {
+                    pace::settle(&feeding, model).await;
                 }
                 Ok(Lease::new(run, order, fetched)?)
             };

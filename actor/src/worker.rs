@@ -1,5 +1,5 @@
-//! A thread that plays: one driver with its own sessions, fed from the queue, until it is told to end. What it has to
-//! say goes through the spool, so that its words never overtake its games.
+//! A thread that plays: one driver, fed from the queue, until it is told to end. Whether its sessions are its own is
+//! settled elsewhere. What it has to say goes through the spool, so that its words never overtake its games.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use std::thread::{Builder, JoinHandle};
 use crate::queue::{Next, Phase, Queue};
 use crossbeam_channel::Sender;
 use tengen_games::{AnyGame, Game, GameVisitor};
-use tengen_inference::SessionOptions;
 use tengen_records::{Record, RecordId, encode};
-use tengen_selfplay::{Driver, DriverError, DriverOptions, EvaluationCache, Evaluator, SessionEvaluator};
+use tengen_selfplay::feeding::Feeding;
+use tengen_selfplay::{Driver, DriverError, EvaluationCache, Evaluator, GameOrder};
 
 /// What a playing thread hands to the spool.
 #[derive(Debug)]
@@ -64,8 +64,7 @@ pub(crate) struct Gauges {
 pub(crate) struct Worker {
     pub(crate) index: usize,
     pub(crate) game: AnyGame,
-    pub(crate) driver: DriverOptions,
-    pub(crate) sessions: SessionOptions,
+    pub(crate) feeding: Arc<Feeding>,
     pub(crate) cache: Option<Arc<EvaluationCache>>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) events: Sender<WorkerEvent>,
@@ -87,9 +86,12 @@ impl Worker {
         })
     }
 
-    /// Plays until told to end.
-    fn play<G: Game, E: Evaluator>(&self, mut driver: Driver<G, E>) -> Result<(), WorkerError> {
+    /// Plays until told to end, beginning with this game.
+    fn play<G: Game, E: Evaluator>(&self, mut driver: Driver<G, E>, first: GameOrder) -> Result<(), WorkerError> {
         let mut records = Vec::new();
+        if self.begin(&mut driver, first).is_err() {
+            return Ok(());
+        }
         loop {
             let heard = match self.queue.phase() {
                 Phase::Closed => return Ok(()),
@@ -120,16 +122,24 @@ impl Worker {
                     None => return Ok(()),
                 }
             };
-            let id = RecordId {
-                lease: order.lease.id(),
-                index: order.index,
-            };
-            if let Err(error) = driver.start(order) {
-                let reason = error.to_string();
-                self.tell(WorkerEvent::Notice(Notice::Refused { id, reason }))?;
-            }
+            self.begin(driver, order)?;
         }
         Ok(())
+    }
+
+    /// Starts a game, or says why it cannot be.
+    fn begin<G: Game, E: Evaluator>(&self, driver: &mut Driver<G, E>, order: GameOrder) -> Result<(), Deaf> {
+        let id = RecordId {
+            lease: order.lease.id(),
+            index: order.index,
+        };
+        match driver.start(order) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                let reason = error.to_string();
+                self.tell(WorkerEvent::Notice(Notice::Refused { id, reason }))
+            }
+        }
     }
 
     fn hand_over(&self, records: &mut Vec<Record>) -> Result<(), Deaf> {
@@ -172,8 +182,12 @@ impl GameVisitor for Playing {
 
     fn visit<G: Game>(self, game: G) -> Self::Output {
         let Playing(worker) = self;
-        let evaluator = SessionEvaluator::new(worker.sessions.clone());
-        let driver = Driver::new(game, evaluator, worker.driver).sharing(worker.cache.clone());
-        worker.play(driver)
+        // With the first game the first network is here, and the size of a batch is settled.
+        let Next::Start(first) = worker.queue.wait(worker.index) else {
+            return Ok(());
+        };
+        let (feeding, thread) = (&worker.feeding, worker.index);
+        let driver = Driver::new(game, feeding.evaluator(thread), feeding.driver(thread));
+        worker.play(driver.sharing(worker.cache.clone()), first)
     }
 }

@@ -5,9 +5,10 @@ mod forecast;
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use clap::Args;
 use serde_json::json;
-use tengen_inference::Device;
+use tengen_inference::Devices;
 use tengen_service::args::LogArgs;
 use tengen_service::run_config::RunConfig;
 
@@ -41,11 +42,11 @@ pub(crate) async fn run(args: PlanArgs, log: &LogArgs) -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     let (learner_threads, actor_threads) = config.cpu.divide(cores);
     let row = config.row(args.iteration);
-    let device: Device = config.actor.device.parse()?;
+    let devices: Devices = config.actor.device.parse().context("actor.device")?;
     let (measured_config, plies) = (config.clone(), args.plies);
     // One after the other: on few cores they would measure each other.
     let self_play = tokio::task::spawn_blocking(move || {
-        bench::self_play(&measured_config, row.simulations, actor_threads, device, plies)
+        bench::self_play(&measured_config, row.simulations, actor_threads, &devices, plies)
     });
     let self_play = self_play.await??;
     let training = bench::training(&args.run, learner_threads, args.steps, log).await?;
@@ -74,10 +75,12 @@ fn page(config: &RunConfig, self_play: &Measured, training: &Training, forecast:
     } = forecast;
     let mut lines = vec![
         format!(
-            "measured: {:.0} positions/s of self-play on {} threads ({}), {:.0} evaluations/s, games of {:.0} positions",
+            "measured: {:.0} positions/s of self-play on {} threads ({}, batches of {}), {:.0} evaluations/s, games of \
+             {:.0} positions",
             self_play.positions_per_second(),
             self_play.threads,
             self_play.provider,
+            self_play.batch,
             self_play.evaluations_per_second(),
             self_play.positions_per_game
         ),
@@ -136,6 +139,7 @@ fn as_json(self_play: &Measured, training: &Training, forecast: &Forecast) -> se
         "self_play": {
             "threads": self_play.threads,
             "provider": self_play.provider,
+            "batch": self_play.batch,
             "positions_per_second": self_play.positions_per_second(),
             "evaluations_per_second": self_play.evaluations_per_second(),
             "cpu_seconds_per_position": self_play.cpu_seconds_per_position(),

@@ -300,9 +300,10 @@ impl Actor {
         self.calling.work = true;
         self.note_rates(now);
         let request = work_request(self);
-        let (channel, run, models) = (self.channel.clone(), self.run.id.clone(), Arc::clone(&self.models));
+        let (channel, run) = (self.channel.clone(), self.run.id.clone());
+        let (models, feeding) = (Arc::clone(&self.models), Arc::clone(&self.feeding));
         self.calls
-            .spawn(async move { Done::Work(work::ask(channel, run, models, request).await) });
+            .spawn(async move { Done::Work(work::ask(channel, run, models, feeding, request).await) });
     }
 
     /// Sends a report unless one is on its way.

@@ -11,6 +11,7 @@ use anyhow::Context;
 use tengen_proto::v1;
 use tengen_proto::v1::{ReportActorResponse, SubmitGameRequest, SubmitGameResponse};
 use tengen_records::{LeaseId, ModelId};
+use tengen_selfplay::feeding::Feeding;
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::{self, Channel};
 use tengen_service::files::remove_half_written;
@@ -78,7 +79,10 @@ pub async fn run(mut options: Options, shutdown: CancellationToken) -> anyhow::R
     };
     let key = run.key();
     let store = spawn_blocking(move || store.claim(&key).map(|()| store)).await??;
-    Actor::start(options, me, channel, store, (run, link))?
+    let (told, game) = (options.clone(), run.game.clone());
+    let feeding = spawn_blocking(move || told.feeding(&game)).await?;
+    let feeding = feeding.context("no network can be tried here")?;
+    Actor::start(options, feeding, me, channel, store, (run, link))?
         .run(shutdown)
         .await
 }
@@ -150,6 +154,7 @@ struct Actor {
     me: Me,
     channel: Channel,
     run: Run,
+    feeding: Arc<Feeding>,
     models: Arc<Models>,
     queue: Arc<Queue>,
     gauges: Vec<Arc<Gauges>>,
@@ -185,14 +190,16 @@ struct Actor {
 impl Actor {
     fn start(
         options: Options,
+        feeding: Feeding,
         me: Me,
         channel: Channel,
         store: Store,
         (run, link): (Run, Link),
     ) -> anyhow::Result<Actor> {
-        let threads = options.worker_threads();
+        let feeding = Arc::new(feeding);
+        let (threads, games) = (feeding.division().threads(), feeding.division().games());
         // An eighth of the games ahead: the next lease is here before the present one runs dry.
-        let queue = Arc::new(Queue::new(threads, u64::from(options.games / 8).max(1)));
+        let queue = Arc::new(Queue::new(threads, (games as u64 / 8).max(1)));
         let (finished, spooled) = crossbeam_channel::bounded(FINISHED_MAX);
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let level = Level {
@@ -207,8 +214,7 @@ impl Actor {
             let worker = Worker {
                 index,
                 game: run.game.clone(),
-                driver: options.driver(index, threads),
-                sessions: options.sessions(),
+                feeding: Arc::clone(&feeding),
                 cache: cache.clone(),
                 queue: Arc::clone(&queue),
                 events: finished.clone(),
@@ -216,13 +222,13 @@ impl Actor {
             };
             worker.spawn().context("failed to start a playing thread")?;
         }
-        tracing::info!(run = %run.id, game = run.game.spec().id, threads, games = options.games, "joined");
+        tracing::info!(run = %run.id, game = run.game.spec().id, threads, games, "joined");
         let usage = Arc::new(UsageMeter::start());
         let models = Arc::new(Models::new(
             &options.data,
             channel.clone(),
             run.clone(),
-            options.sessions(),
+            feeding.sessions(),
             Arc::clone(&usage),
         ));
         let now = Instant::now();
@@ -232,6 +238,7 @@ impl Actor {
             me,
             channel,
             run,
+            feeding,
             models,
             queue,
             gauges,
@@ -367,7 +374,7 @@ async fn room_in_link(
 fn work_request(actor: &Actor) -> v1::GetWorkRequest {
     v1::GetWorkRequest {
         actor_id: actor.me.id.clone(),
-        games_parallel: actor.options.games,
+        games_parallel: u32::try_from(actor.feeding.division().games()).unwrap_or(u32::MAX),
         games_per_minute: actor.rates.games_per_minute(),
         takes_players: true,
     }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that meets an error has failed")]
 
+mod devices;
 mod disk;
 mod flips;
 mod fuzz_seeds;
@@ -41,11 +42,13 @@ pub(crate) fn options(server: &Server, data: &Path) -> Options {
         connect: ConnectArgs::default(),
         data: data.to_path_buf(),
         share_data: false,
-        games: 8,
-        batch_max: 8,
+        games: Some(8),
+        batch_max: Some(8),
         cache_mib: 4,
         threads: Some(2),
-        device: Device::Cpu,
+        threads_per_device: 2,
+        device: Device::Cpu.into(),
+        share_sessions: false,
         onnxruntime: None,
         drain_seconds: 20,
         spool_bytes_max: SPOOL_BYTES_MAX,

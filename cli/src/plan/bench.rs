@@ -9,14 +9,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, ensure};
 use serde::{Deserialize, Serialize};
 use tengen_games::{AnyGame, Game, GameVisitor};
-use tengen_inference::{Device, SessionOptions};
+use tengen_inference::Devices;
 use tengen_network::{Metadata, Shape, random_weights, write_onnx};
 use tengen_records::{LeaseId, RunId, encode};
 use tengen_search::Settings;
+use tengen_selfplay::feeding::{self, Division, Feeding, Wishes};
 use tengen_selfplay::offline::OFFLINE_RUN;
-use tengen_selfplay::{
-    Driver, DriverOptions, EvaluationCache, GameOrder, Lease, ModelBytes, Order, Plan, SessionEvaluator,
-};
+use tengen_selfplay::{Driver, EvaluationCache, GameOrder, Lease, ModelBytes, Order, Plan};
 use tengen_service::args::LogArgs;
 use tengen_service::run_config::RunConfig;
 use tengen_service::usage;
@@ -34,6 +33,8 @@ const PLIES_TIMES_MAX: u64 = 20;
 pub(super) struct Measured {
     pub(super) threads: u32,
     pub(super) provider: String,
+    /// Positions in one evaluation at most.
+    pub(super) batch: usize,
     pub(super) positions: u64,
     pub(super) evaluations: u64,
     pub(super) elapsed: Duration,
@@ -68,12 +69,13 @@ pub(super) struct Training {
     pub(super) cpu_seconds_per_step: f64,
 }
 
-/// Plays as an actor with `threads` threads would, with a random network, for so many plies. Blocks.
+/// Plays as an actor with `threads` threads on its CPU, or with these GPUs, would: with a random network, for so many
+/// plies. Blocks.
 pub(super) fn self_play(
     config: &RunConfig,
     simulations: u32,
     threads: u32,
-    device: Device,
+    devices: &Devices,
     plies: u64,
 ) -> anyhow::Result<Measured> {
     tengen_inference::init(None)?;
@@ -84,12 +86,14 @@ pub(super) fn self_play(
         plies: AtomicU64::new(0),
         games: AtomicU64::new(0),
     };
-    let share = |thread: u32| (config.actor.games / threads + u32::from(thread < config.actor.games % threads)).max(1);
-    let sessions = SessionOptions {
-        device,
-        intra_threads: 1,
-        batch_max: config.actor.batch_max as usize,
-    };
+    let devices = feeding::find(devices, &game)?;
+    let division = Division::new(&devices, &wishes(config, threads), threads as usize);
+    let feeding = Feeding::new(division, game.spec().planes_len());
+    // A random network is as fast as a trained one of its shape.
+    for network in lease.models() {
+        feeding.measure(network)?;
+    }
+    let threads = feeding.division().threads();
     let cache_bytes = (config.actor.cache_mib as usize) << 20;
     let cache = EvaluationCache::new(cache_bytes, game.spec().actions.len()).map(Arc::new);
     let parts = std::thread::scope(|scope| {
@@ -98,15 +102,9 @@ pub(super) fn self_play(
                 let player = Player {
                     lease: &lease,
                     shared: &shared,
-                    sessions: sessions.clone(),
+                    feeding: &feeding,
                     cache: cache.clone(),
-                    options: DriverOptions {
-                        games: share(thread) as usize,
-                        batch_max: config.actor.batch_max as usize,
-                        ..DriverOptions::default()
-                    },
-                    first: thread,
-                    stride: threads,
+                    thread,
                 };
                 let game = game.clone();
                 scope.spawn(move || game.visit(player))
@@ -117,16 +115,29 @@ pub(super) fn self_play(
             .map(|thread| thread.join().map_err(|_| anyhow!("a thread panicked"))?);
         joined.collect::<anyhow::Result<Vec<Part>>>()
     })?;
-    sum(&parts, threads)
+    sum(&parts, &feeding)
 }
 
-fn sum(parts: &[Part], threads: u32) -> anyhow::Result<Measured> {
+/// What the run file wants of an actor; 0 leaves it to the devices.
+fn wishes(config: &RunConfig, threads: u32) -> Wishes {
+    let number = |told: u32| (told > 0).then_some(told as usize);
+    Wishes {
+        games: number(config.actor.games),
+        batch_max: number(config.actor.batch_max),
+        threads: number(threads),
+        threads_per_device: config.actor.threads_per_device as usize,
+        sessions_per: None,
+    }
+}
+
+fn sum(parts: &[Part], feeding: &Feeding) -> anyhow::Result<Measured> {
     let total = |number: fn(&Part) -> u64| parts.iter().map(number).sum::<u64>();
     let (games, game_positions) = (total(|part| part.games), total(|part| part.game_positions));
     ensure!(games > 0, "no game came to its end: measure more plies (--plies)");
     Ok(Measured {
-        threads,
+        threads: parts.len() as u32,
         provider: parts.first().map(|part| part.provider.clone()).unwrap_or_default(),
+        batch: feeding.batch(),
         positions: total(|part| part.plies),
         evaluations: total(|part| part.evaluations),
         elapsed: parts.iter().map(|part| part.elapsed).max().unwrap_or_default(),
@@ -182,11 +193,9 @@ impl Shared {
 struct Player<'a> {
     lease: &'a Arc<Lease>,
     shared: &'a Shared,
-    sessions: SessionOptions,
+    feeding: &'a Feeding,
     cache: Option<Arc<EvaluationCache>>,
-    options: DriverOptions,
-    first: u32,
-    stride: u32,
+    thread: usize,
 }
 
 /// What one thread did.
@@ -205,8 +214,10 @@ impl GameVisitor for Player<'_> {
     type Output = anyhow::Result<Part>;
 
     fn visit<G: Game>(self, game: G) -> anyhow::Result<Part> {
-        let mut driver = Driver::new(game, SessionEvaluator::new(self.sessions), self.options).sharing(self.cache);
-        let mut indexes = (self.first..).step_by(self.stride as usize);
+        let (feeding, thread) = (self.feeding, self.thread);
+        let driver = Driver::new(game, feeding.evaluator(thread), feeding.driver(thread));
+        let mut driver = driver.sharing(self.cache);
+        let mut indexes = (thread as u32..).step_by(feeding.division().threads());
         let mut records = Vec::new();
         let mut part = Part {
             provider: String::new(),
@@ -244,7 +255,8 @@ impl GameVisitor for Player<'_> {
         let (at, busy, _) = begun.context("nothing was played")?;
         part.elapsed = at.elapsed();
         part.busy = usage::busy() - busy;
-        part.provider = driver.evaluator().provider().unwrap_or("unknown").to_owned();
+        let provider = driver.evaluator().provider();
+        part.provider = provider.unwrap_or_else(|| "unknown".to_owned());
         Ok(part)
     }
 }

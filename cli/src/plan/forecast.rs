@@ -168,6 +168,7 @@ samples_per_position = 4.0
         let self_play = Measured {
             threads: 2,
             provider: "CPU".to_owned(),
+            batch: 16,
             positions,
             evaluations: positions * 50,
             elapsed: Duration::from_secs(10),

@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anyhow::Context;
+use tengen_inference::Devices;
 use tengen_service::args::LogArgs;
 use tengen_service::credentials::{ConnectArgs, Credentials};
-use tengen_service::run_config::RunConfig;
+use tengen_service::run_config::{ActorSection, RunConfig};
 
 use super::UpArgs;
 use super::child::ChildSpec;
@@ -25,10 +27,8 @@ pub(crate) struct Layout {
     settings: Settings,
     pub(crate) connect: ConnectArgs,
     pub(crate) credentials: Credentials,
-    games: u32,
-    batch_max: u32,
-    cache_mib: u32,
-    device: String,
+    play: ActorSection,
+    device: Devices,
     learner_device: String,
     learner_threads: u32,
     actor_threads: Vec<u32>,
@@ -53,10 +53,8 @@ impl Layout {
             settings,
             connect: args.connect.clone(),
             credentials: args.connect.credentials()?,
-            games: config.actor.games,
-            batch_max: config.actor.batch_max,
-            cache_mib: config.actor.cache_mib,
-            device: config.actor.device.clone(),
+            play: config.actor.clone(),
+            device: config.actor.device.parse().context("actor.device")?,
             learner_device: config.learner.device.clone(),
             learner_threads,
             actor_threads: (0..args.actors).map(share).collect(),
@@ -140,17 +138,21 @@ impl Layout {
             url.into(),
             "--data".into(),
             self.data.join(&part).into(),
-            "--games".into(),
-            self.games.to_string().into(),
-            "--batch-max".into(),
-            self.batch_max.to_string().into(),
             "--cache-mib".into(),
-            self.cache_mib.to_string().into(),
+            self.play.cache_mib.to_string().into(),
             "--threads".into(),
             self.actor_threads[index].to_string().into(),
+            "--threads-per-device".into(),
+            self.play.threads_per_device.to_string().into(),
             "--device".into(),
-            self.device.clone().into(),
+            self.device.to_string().into(),
         ];
+        // What is not told is for the actor to choose.
+        for (option, value) in [("--games", self.play.games), ("--batch-max", self.play.batch_max)] {
+            if value > 0 {
+                args.extend([option.into(), value.to_string().into()]);
+            }
+        }
         args.extend(self.connect.to_arguments());
         args.extend(self.metrics(&part, 2 + index));
         self.spec(part, "tengen-actor", args)

@@ -3,11 +3,13 @@
 //! A few sizes keep memory plans, convolution choices and results the same from run to run, whatever the number of
 //! positions that happen to be ready.
 
-use ort::memory::Allocator;
+use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::{HasSelectedOutputs, OutputSelector, RunOptions};
 use ort::value::Tensor;
 use tengen_network::{POLICY_NAME, WDL_NAME};
 
+use crate::device::Device;
+use crate::load::CPU_PROVIDER;
 use crate::session::Signature;
 
 /// One batch size with its input, and its outputs held by the run options.
@@ -19,11 +21,10 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// Tensors for `size` positions.
-    pub(crate) fn new(size: usize, signature: Signature) -> ort::Result<Bucket> {
+    /// Tensors for `size` positions, the planes in `memory`.
+    pub(crate) fn new(size: usize, signature: Signature, memory: &Allocator) -> ort::Result<Bucket> {
         let [planes, rows, cols] = signature.planes;
-        let input = vec![0u8; size * signature.planes_len()];
-        let planes = Tensor::from_array(([size, planes, rows, cols], input))?;
+        let planes = Tensor::<u8>::new(memory, [size, planes, rows, cols])?;
         let host = Allocator::default();
         let outputs = OutputSelector::no_default()
             .with(POLICY_NAME)
@@ -45,8 +46,38 @@ impl Bucket {
     }
 }
 
-/// The sizes for batches of up to `batch_max` positions: the powers of two below it, then `batch_max` itself.
-pub(crate) fn bucket_sizes(batch_max: usize) -> Vec<usize> {
+/// Memory of the host for the planes of a session on `provider`, which was asked for as `device`.
+///
+/// For CUDA it is page-locked, from where a GPU fetches planes without a copy in between. **Never run on a GPU**: nothing
+/// here has one. Where the runtime has no such memory to give, it is ordinary memory, as on a CPU.
+pub(crate) fn host_memory(session: &ort::session::Session, provider: &str, device: Device) -> Allocator {
+    if provider == CPU_PROVIDER {
+        return Allocator::default();
+    }
+    let index = match device {
+        Device::Cuda(index) => index,
+        Device::Auto | Device::Cpu => 0,
+    };
+    let pinned = MemoryInfo::new(
+        AllocationDevice::CUDA_PINNED,
+        index,
+        AllocatorType::Device,
+        MemoryType::CPUInput,
+    )
+    .and_then(|info| Allocator::new(session, info));
+    match pinned {
+        Ok(memory) if memory.memory_info().is_cpu_accessible() => memory,
+        Ok(_) => Allocator::default(),
+        Err(error) => {
+            tracing::debug!(%error, "planes lie in ordinary memory");
+            Allocator::default()
+        }
+    }
+}
+
+/// The sizes that batches of up to `batch_max` positions are padded to, ascending: the powers of two below it, then
+/// `batch_max` itself.
+pub fn bucket_sizes(batch_max: usize) -> Vec<usize> {
     let powers = std::iter::successors(Some(1usize), |size| size.checked_mul(2));
     powers.take_while(|size| *size < batch_max).chain([batch_max]).collect()
 }

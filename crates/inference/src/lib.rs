@@ -1,13 +1,14 @@
 //! Running networks in ONNX Runtime: sessions, batching, and the probes that prove a session right.
 //!
-//! [`init`] loads the runtime once per process; a [`Session`] is one loaded model and belongs to one thread, which
-//! feeds it batches of feature planes and reads [`Outputs`] of logits. Masking, softmax over legal actions and all
+//! [`init`] loads the runtime once per process; a [`Session`] is one loaded model, which one thread at a time feeds with
+//! batches of feature planes and reads [`Outputs`] of logits from. Masking, softmax over legal actions and all
 //! search are the caller's.
 //!
 //! **This is the only crate that names `ort`**; no type of it appears in the interface, so errors carry text.
 
 mod batch;
 mod device;
+mod devices;
 mod error;
 mod load;
 mod probe;
@@ -15,7 +16,9 @@ mod runtime;
 mod session;
 mod telemetry;
 
+pub use batch::bucket_sizes;
 pub use device::{Device, ParseDeviceError};
+pub use devices::{Devices, ParseDevicesError};
 pub use error::InferenceError;
 pub use probe::{PARITY_TOLERANCE, Probe, run_probes, softmax};
 pub use runtime::{RuntimeInfo, init, runtime};

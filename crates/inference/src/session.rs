@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use ort::memory::Allocator;
 use serde::{Deserialize, Serialize};
 use tengen_network::{POLICY_NAME, Shape, WDL_NAME};
 
 use crate::Result;
-use crate::batch::{Bucket, bucket_sizes};
+use crate::batch::{Bucket, bucket_sizes, host_memory};
 use crate::device::Device;
 use crate::error::InferenceError;
 use crate::load::{CPU_PROVIDER, Opened, open, signature};
@@ -100,13 +101,15 @@ impl Outputs {
 
 /// One loaded model. It may move between threads and is used by one at a time.
 pub struct Session {
+    /// In ascending order of size; made when a batch first needs them. Fields end in this order: the buckets, the memory
+    /// that their planes lie in, the session that the memory may come from.
+    buckets: Vec<(usize, Option<Bucket>)>,
+    memory: Allocator,
     session: ort::session::Session,
     signature: Signature,
     provider: &'static str,
     cuda: Option<u32>,
     batch_max: usize,
-    /// In ascending order of size; made when a batch first needs them.
-    buckets: Vec<(usize, Option<Bucket>)>,
 }
 
 impl fmt::Debug for Session {
@@ -145,12 +148,13 @@ impl Session {
             .map(|size| (size, None))
             .collect();
         let mut session = Session {
+            buckets,
+            memory: host_memory(&session, provider, options.device),
             session,
             signature,
             provider,
             cuda,
             batch_max: options.batch_max,
-            buckets,
         };
         if session.provider != CPU_PROVIDER {
             session.warm_up()?;
@@ -235,7 +239,7 @@ impl Session {
     fn run_chunk(&mut self, planes: &[u8], out: &mut Outputs) -> Result<()> {
         let n = planes.len() / self.signature.planes_len();
         let run = |error: ort::Error| InferenceError::Run(error.to_string());
-        let bucket = bucket(&mut self.buckets, n, self.signature).map_err(run)?;
+        let bucket = bucket(&mut self.buckets, n, self.signature, &self.memory).map_err(run)?;
         bucket.fill(planes);
         let outputs = self
             .session
@@ -258,12 +262,17 @@ impl Session {
 }
 
 /// The smallest bucket for `n` positions, which are at most `batch_max`.
-fn bucket(buckets: &mut [(usize, Option<Bucket>)], n: usize, signature: Signature) -> ort::Result<&mut Bucket> {
+fn bucket<'a>(
+    buckets: &'a mut [(usize, Option<Bucket>)],
+    n: usize,
+    signature: Signature,
+    memory: &Allocator,
+) -> ort::Result<&'a mut Bucket> {
     let index = buckets.partition_point(|(size, _)| *size < n).min(buckets.len() - 1);
     let (size, slot) = &mut buckets[index];
     match slot {
         Some(bucket) => Ok(bucket),
-        None => Ok(slot.insert(Bucket::new(*size, signature)?)),
+        None => Ok(slot.insert(Bucket::new(*size, signature, memory)?)),
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! One [`Driver`] plays many games on **one thread**: every tick it gathers leaves from all of them, evaluates one batch
 //! a model, and gives the answers back. A game's choices depend on its own seed alone, never on which games share its
-//! batches, so any split over drivers, threads and machines plays the same games.
+//! batches, so any split over drivers, threads and machines plays the same games. How an actor's drivers and their
+//! networks are divided over its devices is [`feeding`]'s subject.
 //!
 //! Deliberately absent: threads of self-play, sockets and files (the actor has them), rules (`tengen-games`), the search
 //! itself (`tengen-search`) and checks of finished records (`tengen-records`).
@@ -13,6 +14,7 @@ mod cache;
 pub mod driver;
 pub mod duel;
 pub mod evaluator;
+pub mod feeding;
 mod flight;
 mod ledger;
 pub mod model;

@@ -174,26 +174,33 @@ impl Default for LearnerSection {
 
 /// Memory for answers of networks unless somebody says otherwise, MiB.
 pub const CACHE_MIB: u32 = 64;
+/// Threads that feed one GPU unless somebody says otherwise: one walks its trees while the batch of the other is evaluated.
+pub const THREADS_PER_DEVICE: u32 = 2;
 
 /// `[actor]`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ActorSection {
-    /// Games at once in one actor (the environments of other systems).
+    /// Games at once in one actor (the environments of other systems); 0 follows from its devices: what two batches of
+    /// each thread of a CPU want, or one of each thread of a GPU.
     pub games: u32,
-    /// Most positions in one evaluation.
+    /// Most positions in one evaluation; 0 is measured when an actor has its first network: the smallest batch that is
+    /// nearly as fast as the fastest, at most 16 on a CPU and 256 on a GPU.
     pub batch_max: u32,
+    /// Threads that feed one GPU in turn; those of a CPU are in `[cpu]`.
+    pub threads_per_device: u32,
     /// Memory of one actor for answers of networks that are asked for again, MiB; 0 keeps none.
     pub cache_mib: u32,
-    /// `auto`, `cpu` or `cuda:N`.
+    /// `auto`, `cpu`, `cuda:N`, or several GPUs: `cuda:0,cuda:1`.
     pub device: String,
 }
 
 impl Default for ActorSection {
     fn default() -> Self {
         ActorSection {
-            games: 64,
-            batch_max: 64,
+            games: 0,
+            batch_max: 0,
+            threads_per_device: THREADS_PER_DEVICE,
             cache_mib: CACHE_MIB,
             device: "auto".to_owned(),
         }
@@ -341,18 +348,7 @@ impl RunConfig {
                 self.replay.capacity_positions
             ),
         );
-        need(
-            (1..=65_536).contains(&self.actor.games),
-            format!("actor.games = {}: must be 1 to 65536", self.actor.games),
-        );
-        need(
-            (1..=4_096).contains(&self.actor.batch_max),
-            format!("actor.batch_max = {}: must be 1 to 4096", self.actor.batch_max),
-        );
-        need(
-            self.actor.cache_mib <= 1_048_576,
-            format!("actor.cache_mib = {}: must be at most 1048576", self.actor.cache_mib),
-        );
+        faults.extend(self.actor.faults());
         faults.extend(self.gate.faults());
         faults.extend(self.ratings.faults());
         faults.extend(self.learner.faults());
@@ -371,6 +367,38 @@ fn faults_of(section: &str, checks: impl IntoIterator<Item = Check>) -> Vec<Stri
     let bad = checks.into_iter().filter(|(holds, ..)| !holds);
     bad.map(|(_, key, value, rule)| format!("{section}.{key} = {value}: {rule}"))
         .collect()
+}
+
+impl ActorSection {
+    fn faults(&self) -> Vec<String> {
+        let checks = [
+            (
+                self.games <= 65_536,
+                "games",
+                self.games.to_string(),
+                "must be at most 65536",
+            ),
+            (
+                self.batch_max <= 4_096,
+                "batch_max",
+                self.batch_max.to_string(),
+                "must be at most 4096",
+            ),
+            (
+                (1..=64).contains(&self.threads_per_device),
+                "threads_per_device",
+                self.threads_per_device.to_string(),
+                "must be 1 to 64",
+            ),
+            (
+                self.cache_mib <= 1_048_576,
+                "cache_mib",
+                self.cache_mib.to_string(),
+                "must be at most 1048576",
+            ),
+        ];
+        faults_of("actor", checks)
+    }
 }
 
 impl LearnerSection {
@@ -476,9 +504,14 @@ mod tests {
 
     #[test]
     fn every_fault_is_listed() {
-        let text = format!("{SMALL}\n[gate]\ngames = 3\nthreshold = 1.5\n[search]\nsimulations = 5");
+        let text = format!(
+            "{SMALL}\n[gate]\ngames = 3\nthreshold = 1.5\n[search]\nsimulations = 5\n[actor]\nthreads_per_device = 0\n\
+             games = 65537"
+        );
         let error = RunConfig::from_toml(&text).unwrap_err().to_string();
         for fault in [
+            "actor.threads_per_device = 0: must be 1 to 64",
+            "actor.games = 65537: must be at most 65536",
             "gate.games = 3: must be even, 2 to 100000",
             "gate.threshold = 1.5: must be in (0, 1]",
             "search.simulations",

@@ -18,7 +18,7 @@ use tengen_coordinator::{AuditConfig, Config, Coordinator, LiveKeys, Options, st
 use tengen_games::{AnyGame, Fingerprint, Game, GameVisitor};
 use tengen_proto::v1;
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
-use tengen_records::{Endings, Expected, Record, RunId, SearchBlock, Work, encode, game_seed, testing};
+use tengen_records::{Endings, Expected, Record, RunId, Work, encode, game_seed, testing};
 use tengen_selfplay::wire::order_from_wire;
 use tengen_service::metrics::MetricsArgs;
 use tengen_service::run_config::RunConfig;
@@ -49,8 +49,6 @@ kind = "none"
 const PLIES: std::ops::RangeInclusive<usize> = 57..=63;
 /// Different games; each is sent many times under other ids.
 const TEMPLATES: usize = 64;
-/// Actions that a search of some dozens of simulations visits.
-const VISITED_MAX: usize = 24;
 /// Streams of games, as of so many actors.
 const STREAMS: usize = 4;
 /// Games of a stream that wait for their verdict.
@@ -202,26 +200,12 @@ impl GameVisitor for Play<'_> {
         while templates.len() < TEMPLATES {
             let mut record = testing::random_record(&game, self.0, 0, &mut rng);
             if PLIES.contains(&record.plies.len()) {
-                record
-                    .plies
-                    .iter_mut()
-                    .filter_map(|ply| ply.search.as_mut())
-                    .for_each(thin_out);
+                testing::thin_out(&mut record);
                 templates.push(record);
             }
         }
         templates
     }
-}
-
-/// Leaves of a search what one of some dozens of simulations would have visited.
-fn thin_out(search: &mut SearchBlock) {
-    search.visits.truncate(VISITED_MAX);
-    let children: u32 = search.visits.iter().map(|visit| visit.1).sum();
-    let share = |&(action, visits): &(_, u32)| (action, visits as f32 / children as f32);
-    search.policy_target = search.visits.iter().map(share).collect();
-    search.visits_total = children + 1;
-    search.visits_reused = 0;
 }
 
 /// What sending came to.

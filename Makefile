@@ -92,6 +92,7 @@ bench: test-needs setup ## measure rules, search, data path, window, many actors
 	$(CARGO) build --locked --workspace $(foreach name,$(BENCH_EXAMPLES),--example $(name))
 	$(CARGO) bench --locked --profile dev --workspace --bench rules
 	$(CARGO) bench --locked --profile dev --workspace --bench search
+	$(CARGO) bench --locked --profile dev --workspace --bench gate
 	$(TARGET_DIR)/debug/examples/ingest $(TARGET_DIR)
 	$(CARGO) bench --locked --profile dev --workspace --bench window
 	$(TARGET_DIR)/debug/examples/many_actors

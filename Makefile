@@ -21,6 +21,8 @@ FAULT_TESTS := binary(faults) + binary(network) + binary(power_cut) + binary(kil
 	test(full_to_the_last_byte) + test(a_full_disk_pauses_play) + test(training_waits_for_room) + test(kill_9_loses_no_game) + \
 	test(what_unpacks_to_more)
 FAULTS_DIR := $(abspath $(TARGET_DIR))/faults
+# Benches of whole programs; those of one part are cargo's own.
+BENCH_EXAMPLES := ingest many_actors training_speed selfplay_speed
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
 .DEFAULT_GOAL := help
@@ -84,14 +86,19 @@ python: setup ## lint the protos and run the Python example against a real coord
 	$(CARGO) build --locked --workspace --bins
 	@scripts/check-python
 
-bench: test-needs setup ## measure rules, data path, the window at full size, training and self-play (dev profile; docs/benchmarks.md has figures)
-	$(CARGO) bench --locked --profile dev -p tengen-games --bench rules
-	$(CARGO) bench --locked --profile dev -p tengen-search --bench search
-	$(CARGO) run --locked -p tengen-coordinator --example ingest
-	$(CARGO) bench --locked --profile dev -p tengen-replay --bench window
-	$(CARGO) run --locked -p tengen-learner --example training_speed
+# As the tests are built: the whole workspace with its tests' needs, in the dev profile, so that nothing is built again. What takes
+# long comes last.
+bench: test-needs setup ## measure rules, search, data path, window, many actors, training, self-play (docs/benchmarks.md has figures)
 	$(CARGO) build --locked --workspace --bins
-	$(CARGO) run --locked -p tengen-system-tests --example selfplay_speed
+	$(CARGO) build --locked --workspace $(foreach name,$(BENCH_EXAMPLES),--example $(name))
+	$(CARGO) bench --locked --profile dev --workspace --bench rules
+	$(CARGO) bench --locked --profile dev --workspace --bench search
+	$(CARGO) bench --locked --profile dev --workspace --bench gate
+	$(TARGET_DIR)/debug/examples/ingest $(TARGET_DIR)
+	$(CARGO) bench --locked --profile dev --workspace --bench window
+	$(TARGET_DIR)/debug/examples/many_actors
+	$(TARGET_DIR)/debug/examples/training_speed
+	$(TARGET_DIR)/debug/examples/selfplay_speed
 
 # Public rules libraries from PyPI go into an environment of their own, target/cross-check.
 cross-check: ## compare rules and .npz with public implementations: SUBJECT=five_in_a_row for one, CROSS_CHECK_GAMES=100 for less

@@ -1,5 +1,6 @@
 //! How many games a second the coordinator takes durably, over the wire: records of about 60 plies, checked against the
-//! rules, committed, acknowledged. Beside it stands what one `fdatasync` costs on the same disk. `make bench` runs it.
+//! rules, committed, acknowledged. Beside it stand what one `fdatasync` costs on the same disk, and how many games one core
+//! checks that does nothing else. `make bench` runs it.
 //!
 //! The coordinator runs in this process, and so does the sender: with two cores the figures are those of both together.
 //! The records are made before the clock starts. The first argument names the folder to work in (default: `target`).
@@ -9,16 +10,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rusqlite::Connection;
 use tengen_control::LeaseRules;
 use tengen_coordinator::{AuditConfig, Config, Coordinator, LiveKeys, Options, store};
+use tengen_faults::bench::BenchRows;
 use tengen_games::{AnyGame, Fingerprint, Game, GameVisitor};
 use tengen_proto::v1;
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
-use tengen_records::{Endings, Expected, Record, RunId, SearchBlock, Work, encode, game_seed, testing};
+use tengen_records::{Endings, Expected, Record, RunId, Work, check, decode, encode, game_seed, testing};
 use tengen_selfplay::wire::order_from_wire;
 use tengen_service::metrics::MetricsArgs;
 use tengen_service::run_config::RunConfig;
@@ -49,8 +51,6 @@ kind = "none"
 const PLIES: std::ops::RangeInclusive<usize> = 57..=63;
 /// Different games; each is sent many times under other ids.
 const TEMPLATES: usize = 64;
-/// Actions that a search of some dozens of simulations visits.
-const VISITED_MAX: usize = 24;
 /// Streams of games, as of so many actors.
 const STREAMS: usize = 4;
 /// Games of a stream that wait for their verdict.
@@ -62,6 +62,10 @@ const PACED_GAMES: usize = 5_000;
 const PACED_PER_SECOND: u32 = 500;
 /// Games before the clock starts.
 const WARM_UP: usize = 500;
+/// What two cores are to take durably, how soon, and what one core is to check.
+const STORED_PER_SECOND: f64 = 500.0;
+const P99_MS: f64 = 50.0;
+const CHECKED_PER_SECOND: f64 = 5_000.0;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> anyhow::Result<()> {
@@ -93,7 +97,7 @@ async fn main() -> anyhow::Result<()> {
     let coordinator = Coordinator::start(options, stop.clone()).await?;
     let url = format!("http://{}", coordinator.addr());
     let channel = Channel::from_shared(url)?.connect().await?;
-    let records = records(&channel, WARM_UP + GAMES + PACED_GAMES).await?;
+    let (records, expected) = records(&channel, WARM_UP + GAMES + PACED_GAMES).await?;
     let bytes: usize = records.iter().map(Vec::len).sum();
     println!(
         "records: {} of {} bytes on average",
@@ -103,11 +107,17 @@ async fn main() -> anyhow::Result<()> {
     let (warm_up, rest) = records.split_at(WARM_UP);
     let (fast, paced) = rest.split_at(GAMES);
 
+    let mut rows = BenchRows::default();
+    let checked = AnyGame::parse(&expected.game_id)?.visit(CheckAlone(fast, &expected))?;
+    let ratio = checked / CHECKED_PER_SECOND;
+    rows.add("coordinator_check", checked, "games/s a core", ratio, 1.0);
     send(&channel, warm_up, None).await?;
-    let run = send(&channel, fast, None).await?;
-    run.print("as fast as they are taken");
-    let run = send(&channel, paced, Some(PACED_PER_SECOND)).await?;
-    run.print(&format!("at {PACED_PER_SECOND} games/s"));
+    let (rate, _) = send(&channel, fast, None).await?.told("as fast as they are taken");
+    rows.add("coordinator_store", rate, "games/s", rate / STORED_PER_SECOND, 1.0);
+    let sent = send(&channel, paced, Some(PACED_PER_SECOND)).await?;
+    let (_, p99) = sent.told(&format!("at {PACED_PER_SECOND} games/s"));
+    rows.add_time("coordinator_store_p99", p99, "ms", P99_MS);
+    rows.write("coordinator")?;
     let log = data.path().join(format!("{}-wal", store::FILE_NAME));
     println!("write-ahead log: {} MiB", std::fs::metadata(log)?.len() >> 20);
     stop.cancel();
@@ -141,8 +151,8 @@ fn percentiles(mut times: Vec<Duration>) -> (f64, f64) {
     (at(0.5), at(0.99))
 }
 
-/// Encoded games of one lease.
-async fn records(channel: &Channel, count: usize) -> anyhow::Result<Vec<Vec<u8>>> {
+/// Encoded games of one lease, and what they are checked against.
+async fn records(channel: &Channel, count: usize) -> anyhow::Result<(Vec<Vec<u8>>, Expected)> {
     let mut client = ActorServiceClient::new(channel.clone());
     let hello = v1::RegisterActorRequest {
         actor_id: "ingest".to_owned(),
@@ -180,14 +190,13 @@ async fn records(channel: &Channel, count: usize) -> anyhow::Result<Vec<Vec<u8>>
         endings: Endings::default(),
     };
     let mut templates = AnyGame::parse(&run.game)?.visit(Play(&expected));
-    Ok((0..count)
-        .map(|n| {
-            let record = &mut templates[n % TEMPLATES];
-            record.id.index = n as u32;
-            record.seed = game_seed(expected.lease_seed, record.id.index);
-            encode(record)
-        })
-        .collect())
+    let records = (0..count).map(|n| {
+        let record = &mut templates[n % TEMPLATES];
+        record.id.index = n as u32;
+        record.seed = game_seed(expected.lease_seed, record.id.index);
+        encode(record)
+    });
+    Ok((records.collect(), expected))
 }
 
 /// Plays games of the right length at random.
@@ -202,11 +211,7 @@ impl GameVisitor for Play<'_> {
         while templates.len() < TEMPLATES {
             let mut record = testing::random_record(&game, self.0, 0, &mut rng);
             if PLIES.contains(&record.plies.len()) {
-                record
-                    .plies
-                    .iter_mut()
-                    .filter_map(|ply| ply.search.as_mut())
-                    .for_each(thin_out);
+                testing::thin_out(&mut record);
                 templates.push(record);
             }
         }
@@ -214,14 +219,37 @@ impl GameVisitor for Play<'_> {
     }
 }
 
-/// Leaves of a search what one of some dozens of simulations would have visited.
-fn thin_out(search: &mut SearchBlock) {
-    search.visits.truncate(VISITED_MAX);
-    let children: u32 = search.visits.iter().map(|visit| visit.1).sum();
-    let share = |&(action, visits): &(_, u32)| (action, visits as f32 / children as f32);
-    search.policy_target = search.visits.iter().map(share).collect();
-    search.visits_total = children + 1;
-    search.visits_reused = 0;
+/// Reads these games and checks them against what is expected, on one core; games a second.
+struct CheckAlone<'a>(&'a [Vec<u8>], &'a Expected);
+
+impl GameVisitor for CheckAlone<'_> {
+    type Output = anyhow::Result<f64>;
+
+    fn visit<G: Game>(self, game: G) -> anyhow::Result<f64> {
+        let CheckAlone(games, expected) = self;
+        let begun = Instant::now();
+        let mut records = Vec::with_capacity(games.len());
+        for bytes in games {
+            records.push(decode(bytes).map_err(|rejection| anyhow!("{rejection:?}"))?);
+        }
+        let read = begun.elapsed().as_secs_f64();
+        for record in &records {
+            check(&game, record, expected).map_err(|rejection| anyhow!("{rejection:?}"))?;
+        }
+        let checked = begun.elapsed().as_secs_f64();
+        for (record, bytes) in records.iter().zip(games) {
+            ensure!(encode(record) == *bytes, "a record's bytes changed on the way");
+        }
+        let written = begun.elapsed().as_secs_f64() - checked;
+        let rate = |seconds: f64| games.len() as f64 / seconds;
+        println!(
+            "one core alone: {:.0} games/s read, {:.0} checked, {:.0} written",
+            rate(read),
+            rate(checked - read),
+            rate(written)
+        );
+        Ok(rate(checked))
+    }
 }
 
 /// What sending came to.
@@ -232,10 +260,12 @@ struct Sent {
 }
 
 impl Sent {
-    fn print(self, how: &str) {
+    /// Prints it; games a second, and the 99th percentile of the time to a verdict, milliseconds.
+    fn told(self, how: &str) -> (f64, f64) {
         let rate = self.games as f64 / self.took.as_secs_f64();
         let (median, p99) = percentiles(self.acknowledged);
         println!("{how}: {rate:.0} games/s, acknowledged after {median:.1} ms (median), {p99:.1} ms (p99)");
+        (rate, p99)
     }
 }
 

@@ -1,6 +1,7 @@
 //! How much of the hardware's speed self-play reaches, in the whole product: a cluster of real processes plays, and beside
 //! it, in turns, the same network runs in ONNX Runtime alone with as many threads and batches as large. `make bench` runs
-//! it; a name takes only the scenarios whose names contain it.
+//! it; a name takes only the scenarios whose names contain it. Beside that: what saved work brings, and whether two processes
+//! are as fast as one.
 //!
 //! The learner stands by and does not train, and nothing is audited: what is measured is the actor with its records and
 //! its spool, and the coordinator that checks and stores them, on the same cores.
@@ -74,6 +75,8 @@ const SCENARIOS: [Scenario; 3] = [
 
 /// Root visits of every search.
 const SIMULATIONS: u32 = 100;
+/// Evaluations a second of two processes that share the threads, as a share of those of one process with all of them.
+const PROCESSES_TARGET: f64 = 0.95;
 
 /// What a cluster did while it was watched.
 struct Played {
@@ -125,8 +128,28 @@ async fn main() -> anyhow::Result<()> {
         let value = on.positions_per_second;
         rows.add("selfplay_cache_and_tree_reuse", value, "positions/s", ratio, 1.25);
     }
+    if "selfplay_two_processes".contains(&only) {
+        let (value, ratio) = two_processes(&SCENARIOS[0], threads).await?;
+        rows.add(
+            "selfplay_two_processes",
+            value,
+            "evaluations/s",
+            ratio,
+            PROCESSES_TARGET,
+        );
+    }
     rows.write("selfplay")?;
     Ok(())
+}
+
+/// Evaluations a second of two actor processes with half of the threads and of the games each, and how many times as many as
+/// one process makes with all of them.
+async fn two_processes(scenario: &Scenario, threads: usize) -> anyhow::Result<(f64, f64)> {
+    let before = play(scenario, threads, Saving::Off).await?.evaluations_per_second;
+    let two = play_in(2, scenario, threads, Saving::Off).await?.evaluations_per_second;
+    let after = play(scenario, threads, Saving::Off).await?.evaluations_per_second;
+    println!("two processes: {two:.0} evaluations/s, one {before:.0} before and {after:.0} after");
+    Ok((two, two / ((before + after) / 2.0)))
 }
 
 /// Evaluations a second of ONNX Runtime alone on so many threads, each with its session.
@@ -170,14 +193,29 @@ fn raw(scenario: &Scenario, threads: usize) -> anyhow::Result<f64> {
 }
 
 async fn play(scenario: &Scenario, threads: usize, saving: Saving) -> anyhow::Result<Played> {
+    play_in(1, scenario, threads, saving).await
+}
+
+/// The same in so many actor processes, among which games and threads are divided.
+async fn play_in(processes: u32, scenario: &Scenario, threads: usize, saving: Saving) -> anyhow::Result<Played> {
     let folder = tempfile::tempdir()?;
     let run = folder.path().join("run.toml");
-    fs::write(&run, run_file(scenario, threads, saving))?;
-    let up = Up::start_with(&run, &folder.path().join("data"), &[], &[("AUDIT__SHARE", "0")]);
+    let of_each = Scenario {
+        games: scenario.games / processes,
+        ..*scenario
+    };
+    fs::write(&run, run_file(&of_each, threads, saving))?;
+    let actors = processes.to_string();
+    let more = ["--actors", actors.as_str()];
+    let up = Up::start_with(&run, &folder.path().join("data"), &more, &[("AUDIT__SHARE", "0")]);
     let mut looks = tokio::time::interval(LOOK_EVERY);
-    let begun = next_report(&up, &mut looks, WARM_UP).await;
+    let everybody_plays = |status: &RunStatus| {
+        let playing = status.actors.iter().filter(|actor| actor.evaluations > 0);
+        playing.count() == processes as usize && evaluations(status) > WARM_UP
+    };
+    let begun = next_report(&up, &mut looks, everybody_plays).await;
     tokio::time::sleep(PLAYED).await;
-    let ended = next_report(&up, &mut looks, evaluations(&begun.1)).await;
+    let ended = next_report(&up, &mut looks, |_| true).await;
     let (status, after) = (&begun.1, &ended.1);
     let seconds = (ended.0 - begun.0).as_secs_f64();
     let evaluated = evaluations(after) - evaluations(status);
@@ -196,14 +234,20 @@ fn evaluations(status: &RunStatus) -> u64 {
     status.actors.iter().map(|actor| actor.evaluations).sum()
 }
 
-/// The status at the moment at which a report brings more than so many evaluations.
-async fn next_report(up: &Up, looks: &mut tokio::time::Interval, more_than: u64) -> (Instant, RunStatus) {
-    let mut last = evaluations(&up.status().await);
+/// The status at the moment at which the first actor has reported and this holds. What the others told last is as old as
+/// ever at that moment, because all report equally often.
+async fn next_report(
+    up: &Up,
+    looks: &mut tokio::time::Interval,
+    holds: impl Fn(&RunStatus) -> bool,
+) -> (Instant, RunStatus) {
+    let of_first = |status: &RunStatus| status.actors.first().map_or(0, |actor| actor.evaluations);
+    let mut last = of_first(&up.status().await);
     loop {
         looks.tick().await;
         let status = up.status().await;
-        let now = evaluations(&status);
-        if now > last.max(more_than) {
+        let now = of_first(&status);
+        if now > last && holds(&status) {
             return (Instant::now(), status);
         }
         last = now;

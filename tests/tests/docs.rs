@@ -137,6 +137,25 @@ fn every_fault_of_other_programs_has_the_tests_that_its_row_names() {
     }
 }
 
+/// Whoever has a row of `make bench` finds out what it is, and no row on the page is one that nothing writes.
+#[test]
+fn the_page_about_benchmarks_has_a_line_for_every_row_of_the_benches() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests/ lies in the repository");
+    let page = std::fs::read_to_string(root.join("docs/benchmarks.md")).expect("docs/benchmarks.md is there");
+    // Names of rows are words with underscores; the first cells of other tables are games and sentences.
+    let is_row = |name: &str| {
+        let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_';
+        name.contains('_') && name.chars().all(plain)
+    };
+    let first_cells = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let named: Vec<&str> = first_cells.map(|(name, _)| name).filter(|name| is_row(name)).collect();
+    assert_eq!(named, tengen_faults::bench::ROWS, "in the order of the list");
+}
+
 #[test]
 fn only_words_that_look_like_paths_are_looked_up() {
     for word in ["crates/games", "docs/records.md", "Cargo.toml", "proto/", ".ci/run"] {

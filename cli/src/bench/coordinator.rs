@@ -1,10 +1,12 @@
 //! A coordinator process for a measurement: on a new folder and a free port of loopback, gone when it is dropped.
 
+use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
 use tengen_service::channel::{self, Channel};
 use tengen_service::credentials::Credentials;
@@ -16,6 +18,10 @@ use crate::programs;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Ticks of the kernel's accounts a second, the same on every Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
+/// Connections beside those of the actors.
+const CONNECTIONS_SPARE: u32 = 16;
+/// Files that a process has open beside its connections, with room to spare.
+const FILES_BESIDE: u64 = 256;
 
 /// The process.
 pub(super) struct Coordinator {
@@ -34,13 +40,16 @@ pub(super) struct Taken {
 }
 
 impl Coordinator {
-    /// Starts it for this run, with its folder in `parent`, for so many connections, all of which come from one address.
+    /// Starts it for this run, with its folder in `parent`, for so many actors, each of which has a connection of its own and all
+    /// of which come from one address.
     pub(super) async fn start(
         run_toml: &str,
         parent: &Path,
         redis: Option<&str>,
-        connections: u32,
+        actors: u32,
     ) -> anyhow::Result<Coordinator> {
+        let connections = actors + CONNECTIONS_SPARE;
+        allow_connections(connections)?;
         let folder = tempfile::tempdir_in(parent).with_context(|| format!("no folder in {}", parent.display()))?;
         let run = folder.path().join("run.toml");
         tengen_service::files::write_atomic(&run, run_toml.as_bytes())?;
@@ -86,8 +95,7 @@ impl Coordinator {
 
     /// What it has taken so far.
     pub(super) fn taken(&self) -> anyhow::Result<Taken> {
-        let id = self.process.id().context("the coordinator has ended")?;
-        let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.id()?))?;
         // The name, in brackets, may hold anything; behind it come the state and then numbers.
         let (_, numbers) = stat
             .rsplit_once(')')
@@ -105,11 +113,79 @@ impl Coordinator {
         })
     }
 
+    /// Has [`Coordinator::peak_bytes`] begin anew.
+    pub(super) fn forget_peak(&self) -> anyhow::Result<()> {
+        let path = format!("/proc/{}/clear_refs", self.id()?);
+        let asked = std::fs::OpenOptions::new().write(true).open(path);
+        // 5 is the word for this (proc(5)).
+        asked
+            .and_then(|mut file| file.write_all(b"5"))
+            .context("the kernel does not let the peak of the memory be forgotten")
+    }
+
+    /// The most memory that it has held since the peak was forgotten, bytes.
+    pub(super) fn peak_bytes(&self) -> anyhow::Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()?))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kibibytes = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
+        Ok(kibibytes.context("no peak of the memory is told")? << 10)
+    }
+
+    fn id(&self) -> anyhow::Result<u32> {
+        self.process.id().context("the coordinator has ended")
+    }
+
     /// Drains it.
     pub(super) async fn end(mut self) -> anyhow::Result<()> {
         drop(self.process.stdin.take());
         let status = self.process.wait().await?;
-        anyhow::ensure!(status.success(), "the coordinator did not drain: {status}");
+        ensure!(status.success(), "the coordinator did not drain: {status}");
         Ok(self.folder.close()?)
     }
+}
+
+/// A run that does not end while it is measured, with a network of this shape.
+pub(super) fn run_file(game: &str, blocks: usize, channels: usize) -> String {
+    format!(
+        r#"
+[run]
+name = "bench"
+game = "{game}"
+[network]
+blocks = {blocks}
+channels = {channels}
+value_channels = 4
+value_hidden = 4
+[[schedule]]
+from_iteration = 0
+games = 10000000
+simulations = 32
+[gate]
+kind = "none"
+[learner]
+steps_behind_max = 1000000000
+"#
+    )
+}
+
+/// Lets this process, and those that it starts, hold so many connections: many systems let a process open 1,024 files unless it
+/// asks for more.
+fn allow_connections(connections: u32) -> anyhow::Result<()> {
+    let wanted = u64::from(connections) + FILES_BESIDE;
+    let limit = getrlimit(Resource::Nofile);
+    // Without a number there is no limit.
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    let most = limit.maximum.unwrap_or(u64::MAX);
+    ensure!(
+        most >= wanted,
+        "{connections} connections take {wanted} open files, and this system lets a process have {most}: raise its hard limit \
+         (`ulimit -Hn`), or measure fewer actors"
+    );
+    let raised = Rlimit {
+        current: Some(wanted),
+        ..limit
+    };
+    setrlimit(Resource::Nofile, raised).context("failed to raise the limit on open files")
 }

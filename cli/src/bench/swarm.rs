@@ -10,13 +10,14 @@ use serde_json::json;
 use tengen_games::AnyGame;
 use tokio::task::JoinSet;
 
-use super::coordinator::{Coordinator, Taken};
+use super::coordinator::{Coordinator, Taken, run_file};
+use super::mib;
 use super::synthetic::{Actor, Templates};
 
-/// Connections beside those of the actors.
-const CONNECTIONS_SPARE: u32 = 16;
-/// Time that the actors have to register before their first games are due.
-const GATHER: Duration = Duration::from_secs(3);
+/// Time that the actors have to register and to get their first leases before their first games are due, and more of it for
+/// each of them.
+const GATHER: Duration = Duration::from_secs(2);
+const GATHER_EACH: Duration = Duration::from_millis(4);
 
 #[derive(Args, Debug)]
 pub(crate) struct SwarmArgs {
@@ -82,11 +83,20 @@ pub(crate) async fn run(args: &SwarmArgs) -> anyhow::Result<()> {
             "actors", "games/s", "p50 ms", "p99 ms", "CPU s/1000 pos", "MiB before", "MiB after"
         );
     }
+    let mut rows: Vec<Measured> = Vec::new();
     for &actors in &args.actors {
         let measured = measure(args, &game, &templates, actors)
             .await
             .with_context(|| format!("with {actors} actors"))?;
         show(&measured, args);
+        rows.push(measured);
+    }
+    if !args.json {
+        for pair in rows.windows(2) {
+            let growth = pair[1].cpu_seconds_per_1000_positions() / pair[0].cpu_seconds_per_1000_positions();
+            let (few, many) = (pair[0].actors, pair[1].actors);
+            println!("from {few} to {many} actors a position came to cost {growth:.2} times as much");
+        }
     }
     Ok(())
 }
@@ -97,9 +107,9 @@ async fn measure(
     templates: &Arc<Templates>,
     actors: u32,
 ) -> anyhow::Result<Measured> {
-    let (redis, connections) = (args.redis.as_deref(), actors + CONNECTIONS_SPARE);
-    let coordinator = Coordinator::start(&run_file(game), &args.folder, redis, connections).await?;
-    let begin = Instant::now() + GATHER;
+    let run = run_file(&game.spec().id, 1, 4);
+    let coordinator = Coordinator::start(&run, &args.folder, args.redis.as_deref(), actors).await?;
+    let begin = Instant::now() + GATHER + GATHER_EACH * actors;
     let every = Duration::from_secs_f64(f64::from(actors) / args.games_per_second);
     let mut tasks = JoinSet::new();
     for number in 0..actors {
@@ -137,30 +147,6 @@ async fn measure(
     })
 }
 
-fn run_file(game: &AnyGame) -> String {
-    format!(
-        r#"
-[run]
-name = "swarm"
-game = "{}"
-[network]
-blocks = 1
-channels = 4
-value_channels = 4
-value_hidden = 4
-[[schedule]]
-from_iteration = 0
-games = 10000000
-simulations = 32
-[gate]
-kind = "none"
-[learner]
-steps_behind_max = 1000000000
-"#,
-        game.spec().id
-    )
-}
-
 fn show(measured: &Measured, args: &SwarmArgs) {
     let milliseconds = |time: Duration| time.as_secs_f64() * 1_000.0;
     let [before, after] = measured.resident_bytes;
@@ -179,7 +165,6 @@ fn show(measured: &Measured, args: &SwarmArgs) {
         println!("{shown}");
         return;
     }
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     println!(
         "{:>7} {:>9.1} {:>9.1} {:>9.1} {:>14.4} {:>12.1} {:>12.1}",
         measured.actors,

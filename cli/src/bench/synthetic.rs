@@ -1,5 +1,5 @@
-//! A synthetic actor: takes leases like a real one, and sends games that were played at random and carry what a search of
-//! some dozens of simulations leaves behind.
+//! A synthetic actor: takes leases and reports like a real one, and sends games that were played at random and carry what a
+//! search of some dozens of simulations leaves behind.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,19 +11,17 @@ use tengen_games::{AnyGame, Game, GameVisitor};
 use tengen_proto::v1;
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
 use tengen_proto::v1::get_work_response;
-use tengen_records::{Expected, Kind, Record, RecordId, RunId, SearchBlock, Work, encode, game_seed, testing};
+use tengen_records::{Expected, Kind, Record, RecordId, RunId, Work, encode, game_seed, testing};
 use tengen_selfplay::Order;
 use tengen_selfplay::wire::order_from_wire;
 use tengen_service::channel::Channel;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 
 /// Different games; each is sent many times under other names.
 const TEMPLATES: usize = 64;
 /// Games that wait for their verdicts at most; a real actor has a larger window.
 const IN_FLIGHT: usize = 64;
-/// Actions that a search of some dozens of simulations visits.
-const VISITED_MAX: usize = 24;
 
 /// Games to send, played by the rules of one game.
 #[derive(Clone, Debug)]
@@ -48,10 +46,7 @@ impl Templates {
                 let mut records: Vec<Record> = (0..TEMPLATES as u32)
                     .map(|index| testing::random_record(&game, &expected, index, &mut rng))
                     .collect();
-                for record in &mut records {
-                    let searches = record.plies.iter_mut().filter_map(|ply| ply.search.as_mut());
-                    searches.for_each(thin_out);
-                }
+                records.iter_mut().for_each(testing::thin_out);
                 records
             }
         }
@@ -80,16 +75,6 @@ impl Templates {
     }
 }
 
-/// Leaves of a search what one of some dozens of simulations would have visited.
-fn thin_out(search: &mut SearchBlock) {
-    search.visits.truncate(VISITED_MAX);
-    let children: u32 = search.visits.iter().map(|visit| visit.1).sum();
-    let share = |&(action, visits): &(_, u32)| (action, visits as f32 / children as f32);
-    search.policy_target = search.visits.iter().map(share).collect();
-    search.visits_total = children + 1;
-    search.visits_reused = 0;
-}
-
 /// What one actor is to do.
 #[derive(Clone, Debug)]
 pub(super) struct Actor {
@@ -103,7 +88,8 @@ pub(super) struct Actor {
 }
 
 impl Actor {
-    /// Sends games until the end; how long each took to its verdict.
+    /// Sends games until the end, and reports meanwhile as often as the coordinator wants it; how long each game took to its
+    /// verdict.
     pub(super) async fn play(self, channel: Channel, templates: &Templates) -> anyhow::Result<Vec<Duration>> {
         let mut client = ActorServiceClient::new(channel);
         let hello = v1::RegisterActorRequest {
@@ -113,11 +99,33 @@ impl Actor {
             ..v1::RegisterActorRequest::default()
         };
         let run = client.register(hello).await?.into_inner();
+        let (tell, told) = watch::channel(v1::ReportActorRequest {
+            actor_id: self.name.clone(),
+            games_per_minute: self.games_per_minute(),
+            ..v1::ReportActorRequest::default()
+        });
+        let every = Duration::from_millis(run.report_interval_ms.max(1).into());
+        tokio::select! {
+            took = self.send(&run.run_id, client.clone(), templates, tell) => took,
+            failure = report(client, every, told) => Err(failure.into()),
+        }
+    }
+
+    /// Sends a game whenever one is due, and tells in the reports how many those are and from which lease.
+    async fn send(
+        &self,
+        run_id: &str,
+        mut client: ActorServiceClient<Channel>,
+        templates: &Templates,
+        tell: watch::Sender<v1::ReportActorRequest>,
+    ) -> anyhow::Result<Vec<Duration>> {
         let (games, stream) = mpsc::channel(IN_FLIGHT);
         let mut verdicts = client.submit_games(ReceiverStream::new(stream)).await?.into_inner();
         let mut due = tokio::time::interval_at(self.begin.into(), self.every);
         let (mut took, mut waiting) = (Vec::new(), HashMap::new());
-        let (mut ticket, mut lease) = (0u64, None::<(Order, u32)>);
+        let mut ticket = 0u64;
+        // Its first lease an actor has before it plays.
+        let mut lease = Some((self.work(&mut client).await?, 0u32));
         loop {
             tokio::select! {
                 _ = due.tick(), if waiting.len() < IN_FLIGHT && Instant::now() < self.end => {
@@ -125,7 +133,11 @@ impl Actor {
                         Some(held) => held,
                         None => (self.work(&mut client).await?, 0),
                     };
-                    let record = templates.game(&run.run_id, &order, index)?;
+                    let record = templates.game(run_id, &order, index)?;
+                    tell.send_modify(|report| {
+                        report.games += 1;
+                        report.lease_ids = vec![order.lease.to_bytes().to_vec()];
+                    });
                     ticket += 1;
                     waiting.insert(ticket, Instant::now());
                     let actor_id = self.name.clone();
@@ -151,12 +163,35 @@ impl Actor {
     async fn work(&self, client: &mut ActorServiceClient<Channel>) -> anyhow::Result<Order> {
         let request = v1::GetWorkRequest {
             actor_id: self.name.clone(),
-            games_per_minute: (60.0 / self.every.as_secs_f64()) as f32,
+            games_per_minute: self.games_per_minute(),
             ..v1::GetWorkRequest::default()
         };
         match client.get_work(request).await?.into_inner().work {
             Some(get_work_response::Work::Order(order)) => Ok(order_from_wire(&order)?),
             other => bail!("the coordinator has no work: {other:?}"),
+        }
+    }
+
+    fn games_per_minute(&self) -> f32 {
+        (60.0 / self.every.as_secs_f64()) as f32
+    }
+}
+
+/// Reports again and again what an actor tells; the first failure.
+async fn report(
+    mut client: ActorServiceClient<Channel>,
+    every: Duration,
+    told: watch::Receiver<v1::ReportActorRequest>,
+) -> tonic::Status {
+    let mut due = tokio::time::interval(every);
+    loop {
+        due.tick().await;
+        let request = v1::ReportActorRequest {
+            clock_unix_ms: tengen_service::host::unix_ms(),
+            ..told.borrow().clone()
+        };
+        if let Err(failure) = client.report(request).await {
+            return failure;
         }
     }
 }

@@ -89,7 +89,7 @@ impl Handle {
         self.requests.closed().await;
     }
 
-    /// The status, as of the last commit or tick.
+    /// The status, as of the last commit or tick; with more than a hundred actors a little older at times.
     pub(crate) fn status(&self) -> watch::Receiver<Arc<v1::RunStatus>> {
         self.status.clone()
     }

@@ -16,6 +16,7 @@ use super::Surroundings;
 use super::request::Request;
 use super::retain::Retainer;
 use super::state::State;
+use super::status::{Batch, Pace};
 use crate::clock::{Uptime, unix_ms};
 use crate::disk::Gauge;
 use crate::facts::RunFacts;
@@ -97,6 +98,7 @@ pub(super) struct Owner {
     window: RunWindow,
     disk: Gauge,
     retainer: Retainer,
+    pace: Pace,
     status: watch::Sender<Arc<v1::RunStatus>>,
     champion: watch::Sender<Arc<v1::Model>>,
     /// What others know of the run's settings.
@@ -150,6 +152,7 @@ impl Owner {
             window,
             disk,
             retainer,
+            pace: Pace::default(),
             status,
             champion,
         })
@@ -202,6 +205,7 @@ impl Owner {
     }
 
     fn carry_out(&mut self, batch: Vec<Request>) -> Result<(), OwnerError> {
+        let kind = Batch::of(&batch);
         match self.commit(batch) {
             Ok(outbox) => {
                 let games = outbox.window.len();
@@ -220,7 +224,9 @@ impl Owner {
                 if let Some(champion) = outbox.new_champion {
                     self.champion.send_replace(Arc::new(champion));
                 }
-                self.show();
+                if self.pace.is_due(kind, self.state.live_actors.len(), self.uptime.ms()) {
+                    self.show();
+                }
                 self.retainer.remove_files(&outbox.stale_files);
                 outbox.replies.into_iter().for_each(|reply| reply());
                 Ok(())

@@ -250,3 +250,25 @@ pub(crate) enum Request {
     /// End after the batch this is in, whoever still holds a handle.
     Stop,
 }
+
+impl Request {
+    /// Whether every actor sends it again and again, or time alone brings it: what it changes may be shown a little later.
+    pub(crate) fn is_routine(&self) -> bool {
+        match self {
+            Request::Store { .. }
+            | Request::Refuse { .. }
+            | Request::RegisterActor { .. }
+            | Request::Work { .. }
+            | Request::Report { .. }
+            | Request::Audited { .. }
+            | Request::Tick => true,
+            Request::RegisterLearner { .. }
+            | Request::ReportLearner { .. }
+            | Request::Admin(_)
+            | Request::Publish { .. }
+            | Request::NewWindowEpoch { .. }
+            | Request::Drain
+            | Request::Stop => false,
+        }
+    }
+}

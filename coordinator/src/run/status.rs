@@ -1,5 +1,6 @@
 //! The status as people watch it, put together from memory alone.
 
+mod pace;
 mod rates;
 
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use crate::disk::Gauge;
 use crate::messages;
 use crate::window::WindowStanding;
 
+pub(super) use pace::{Batch, Pace};
 pub(super) use rates::Rate;
 
 /// An actor or learner not heard for this long is shown as silent, milliseconds.

@@ -2,11 +2,13 @@
 
 mod actor;
 mod admin;
+mod download;
 pub(crate) mod errors;
 mod examine;
 mod games;
 mod learner;
 mod model;
+mod paced;
 mod publish;
 mod ratings;
 mod replay;
@@ -37,6 +39,7 @@ use crate::files::ModelFiles;
 use crate::run::Handle;
 use crate::store::Readers;
 use examine::LeaseBook;
+use paced::Paced;
 pub(crate) use run::status_now;
 
 /// Record checks that run at once beyond the number of cores.
@@ -115,11 +118,13 @@ impl Shared {
     }
 }
 
-/// Networks; published to only while the run is `live`.
-pub(crate) fn model_service(archive: Archive, live: Option<Shared>) -> ModelServiceServer<model::ModelApi> {
-    ModelServiceServer::new(model::ModelApi { archive, live })
+/// Networks; published to only while the run is `live`. Every actor downloads a new champion at the same time, so the answers
+/// are paced.
+pub(crate) fn model_service(archive: Archive, live: Option<Shared>) -> Paced<ModelServiceServer<model::ModelApi>> {
+    let service = ModelServiceServer::new(model::ModelApi::new(archive, live))
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
-        .max_encoding_message_size(MESSAGE_BYTES_MAX)
+        .max_encoding_message_size(MESSAGE_BYTES_MAX);
+    Paced(service)
 }
 
 /// The run as people watch it.

@@ -1,4 +1,5 @@
-//! `ModelService`: listing, reading, downloading and watching networks. Publishing is in `publish`.
+//! `ModelService`: listing, reading, downloading and watching networks. Publishing is in `publish`, what a download reads in
+//! `download`.
 
 use tengen_proto::v1;
 use tengen_proto::v1::model_service_server::ModelService;
@@ -7,26 +8,34 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-use super::{Shared, blocking, errors, page_size, page_start, publish};
+use super::download::{Download, Downloads};
+use super::{Shared, errors, page_size, page_start, publish};
 use crate::archive::Archive;
-use crate::files::ModelFiles;
 use crate::messages;
 use crate::store::StoreError;
 use crate::store::models::{self, ModelRow};
 
-/// Bytes of one chunk of a download.
-const CHUNK_BYTES: usize = 1 << 20;
-/// Chunks that wait for a slow reader.
-const CHUNKS_MAX: usize = 2;
 /// Fewest hexadecimal digits that name a network.
 const PREFIX_LEN_MIN: usize = 8;
 
 /// The service.
 #[derive(Debug)]
 pub(crate) struct ModelApi {
-    pub(crate) archive: Archive,
+    archive: Archive,
     /// Takes publications; a run that is only read has none.
-    pub(crate) live: Option<Shared>,
+    live: Option<Shared>,
+    downloads: Downloads,
+}
+
+impl ModelApi {
+    pub(crate) fn new(archive: Archive, live: Option<Shared>) -> ModelApi {
+        let downloads = Downloads::new(archive.files.clone());
+        ModelApi {
+            archive,
+            live,
+            downloads,
+        }
+    }
 }
 
 #[tonic::async_trait]
@@ -78,7 +87,7 @@ impl ModelService for ModelApi {
         Ok(Response::new(found.await??))
     }
 
-    type DownloadModelStream = ReceiverStream<Result<v1::ModelChunk, Status>>;
+    type DownloadModelStream = Download;
 
     async fn download_model(
         &self,
@@ -100,9 +109,8 @@ impl ModelService for ModelApi {
             );
             return Err(errors::refusal(Code::OutOfRange, "OFFSET", message));
         }
-        let (chunks, stream) = mpsc::channel(CHUNKS_MAX);
-        tokio::spawn(download(self.archive.files.clone(), row, offset, chunks));
-        Ok(Response::new(ReceiverStream::new(stream)))
+        let download = self.downloads.begin(&row.file_name, row.size_bytes, offset);
+        Ok(Response::new(download))
     }
 
     async fn publish_model(
@@ -125,28 +133,6 @@ impl ModelService for ModelApi {
         let (champions, stream) = mpsc::channel(1);
         tokio::spawn(watch_champion(self.archive.clone(), champions));
         Ok(Response::new(ReceiverStream::new(stream)))
-    }
-}
-
-async fn download(
-    files: ModelFiles,
-    row: ModelRow,
-    mut offset: u64,
-    chunks: mpsc::Sender<Result<v1::ModelChunk, Status>>,
-) {
-    while offset < row.size_bytes {
-        let (files, name) = (files.clone(), row.file_name.clone());
-        let chunk = match blocking(move || files.read(&name, offset, CHUNK_BYTES)).await {
-            Ok(Ok(data)) if !data.is_empty() => Ok(v1::ModelChunk { offset, data }),
-            Ok(Ok(_)) => Err(errors::internal(&format!("the file {} ends early", row.file_name))),
-            Ok(Err(error)) => Err(errors::internal(&error)),
-            Err(status) => Err(status),
-        };
-        offset += chunk.as_ref().map_or(0, |chunk| chunk.data.len() as u64);
-        let failed = chunk.is_err();
-        if chunks.send(chunk).await.is_err() || failed {
-            return;
-        }
     }
 }
 

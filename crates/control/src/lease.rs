@@ -119,10 +119,14 @@ pub(crate) struct Leases {
     active: BTreeMap<LeaseId, Lease>,
     /// When each actor was last heard, milliseconds: who shares a match.
     heard_ms: BTreeMap<ActorId, u64>,
+    /// No lease showed progress and no actor was heard last before this, milliseconds. Time is asked about with every event,
+    /// and nearly always nothing can have lapsed: then nobody is looked at.
+    oldest_ms: u64,
 }
 
 impl Leases {
     pub(crate) fn insert(&mut self, lease: Lease) {
+        self.oldest_ms = self.oldest_ms.min(lease.progress_ms);
         self.active.insert(lease.id, lease);
     }
 
@@ -158,6 +162,7 @@ impl Leases {
     }
 
     pub(crate) fn heard(&mut self, actor: ActorId, now_ms: u64) {
+        self.oldest_ms = self.oldest_ms.min(now_ms);
         self.heard_ms.insert(actor, now_ms);
     }
 
@@ -172,10 +177,16 @@ impl Leases {
 
     /// Leases whose last progress is `lapse_ms` or more ago; forgets actors that are silent as long.
     pub(crate) fn lapsed(&mut self, lapse_ms: u64, now_ms: u64) -> Vec<LeaseId> {
-        self.heard_ms
-            .retain(|_, heard_ms| now_ms.saturating_sub(*heard_ms) < lapse_ms);
-        let late = |lease: &&Lease| now_ms.saturating_sub(lease.progress_ms) >= lapse_ms;
-        self.active.values().filter(late).map(|lease| lease.id).collect()
+        let is_recent = |then_ms: u64| now_ms.saturating_sub(then_ms) < lapse_ms;
+        if is_recent(self.oldest_ms) {
+            return Vec::new();
+        }
+        self.heard_ms.retain(|_, heard_ms| is_recent(*heard_ms));
+        let progress = self.active.values().map(|lease| lease.progress_ms);
+        let times = self.heard_ms.values().copied().chain(progress);
+        self.oldest_ms = times.min().unwrap_or(now_ms);
+        let late = self.active.values().filter(|lease| !is_recent(lease.progress_ms));
+        late.map(|lease| lease.id).collect()
     }
 
     /// Actors heard lately; at least 1.
@@ -186,6 +197,9 @@ impl Leases {
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
     use super::*;
 
     #[test]
@@ -220,5 +234,59 @@ mod tests {
         assert_eq!(leases.lapsed(30_000, 30_000), [ids[1]]);
         assert!(!leases.stored(ids[1], 30_001), "a game is progress, too");
         assert_eq!(leases.lapsed(30_000, 50_000), [ids[0]]);
+    }
+
+    /// Beside them goes the plain way: a list of times that is looked through at every step.
+    #[test]
+    fn whoever_is_not_looked_at_cannot_have_lapsed() {
+        const LAPSE_MS: u64 = 300;
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+        let (mut leases, mut plain) = (Leases::default(), BTreeMap::new());
+        let (mut heard, mut now_ms, mut lapsed) = (BTreeMap::new(), 0u64, 0);
+        for number in 0..20_000u64 {
+            now_ms += rng.random_range(0..20u64);
+            let id = LeaseId(u128::from(rng.random_range(0..40u64)).to_be_bytes());
+            let actor = ActorId(u64::from(id.0[15] % 8));
+            match rng.random_range(0..4) {
+                0 => {
+                    leases.insert(Lease {
+                        id,
+                        actor,
+                        work: Work::SelfPlay {
+                            model: ModelId([0; 32]),
+                            simulations: 16,
+                        },
+                        games: u32::MAX,
+                        stored: 0,
+                        progress_ms: now_ms,
+                    });
+                    plain.insert(id, now_ms);
+                }
+                1 => {
+                    leases.progress(id, now_ms);
+                    if let Some(progress_ms) = plain.get_mut(&id) {
+                        *progress_ms = now_ms;
+                        heard.insert(actor, now_ms);
+                    }
+                }
+                2 => {
+                    leases.heard(actor, now_ms);
+                    heard.insert(actor, now_ms);
+                }
+                _ => {}
+            }
+            let is_late = |then_ms: u64| now_ms - then_ms >= LAPSE_MS;
+            let late = plain.iter().filter(|(_, then_ms)| is_late(**then_ms));
+            let late: Vec<LeaseId> = late.map(|(id, _)| *id).collect();
+            heard.retain(|_, then_ms| !is_late(*then_ms));
+            assert_eq!(leases.lapsed(LAPSE_MS, now_ms), late, "step {number}");
+            assert_eq!(leases.actors() as usize, heard.len().max(1), "step {number}");
+            for id in late {
+                leases.remove(id);
+                plain.remove(&id);
+                lapsed += 1;
+            }
+        }
+        assert!(lapsed > 100, "{lapsed} lapsed");
     }
 }

@@ -1,6 +1,6 @@
 //! Speed of the rules of every game on one core: perft, random playouts, and planes of random positions.
 //!
-//! `make bench`, or `cargo bench --profile dev -p tengen-games --bench rules -- [GAME ...]`: by default every registered
+//! `make bench`, or `cargo bench --profile dev --workspace --bench rules -- [GAME ...]`: by default every registered
 //! game with its default parameters. It prints figures and judges none.
 
 use std::hint::black_box;

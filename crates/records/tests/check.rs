@@ -6,7 +6,7 @@ use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_games::mnk::Mnk;
 use tengen_games::{Action, AnyGame, Outcome, Reason};
-use tengen_records::{Expected, Kind, ReasonCode, Record, SearchBlock, Work, check, testing};
+use tengen_records::{Expected, Kind, ReasonCode, Record, SearchBlock, Work, check, encode, testing};
 
 fn rng(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
@@ -169,4 +169,16 @@ fn swap2_paths_are_named_by_their_decisions() {
     let paths: BTreeSet<_> = paths.map(|path| path.expect("Swap2 games decide")).collect();
     let all = ["offer/take-black", "offer/take-white", "take-black", "take-white"];
     assert_eq!(paths.into_iter().collect::<Vec<_>>(), all);
+}
+
+#[test]
+fn a_record_whose_searches_are_thinned_out_is_as_good_and_shorter() {
+    let case = Case::new("mnk?m=9&n=9&k=5", Kind::SelfPlay);
+    for seed in 0..20 {
+        let whole = case.record(0, seed);
+        let mut thin = whole.clone();
+        testing::thin_out(&mut thin);
+        assert_eq!(case.judge(&thin), Ok(()), "seed {seed}");
+        assert!(encode(&thin).len() < encode(&whole).len(), "seed {seed}");
+    }
 }

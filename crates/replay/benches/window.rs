@@ -1,10 +1,10 @@
 //! Figures of the window at full size, with a real redis-server: how long a learner takes to mirror it, what memory the
 //! mirror takes, and how many positions a second it gives on one core.
 //!
-//! `make bench`, or `cargo bench --profile dev -p tengen-replay --bench window -- [positions] [entries]`: by default 500,000
+//! `make bench`, or `cargo bench --profile dev --workspace --bench window -- [positions] [entries]`: by default 500,000
 //! positions of Caro5 whose searches visited 64 actions each. Games are random, so they are longer than trained ones;
 //! searches are cut to so many entries. The mirror runs in a process of its own, as a learner's does, so that its memory
-//! is its own. It prints figures and judges none.
+//! is its own. Rows are written of a full window only.
 
 use std::num::NonZeroU64;
 use std::process::Command;
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use tengen_faults::bench::BenchRows;
 use tengen_games::{AnyGame, Game, GameVisitor};
 use tengen_records::{Expected, Kind, Record, decode, encode, testing};
 use tengen_replay::testing::RedisServer;
@@ -26,6 +27,12 @@ const RUN: &str = "bench";
 const EPOCH: u64 = 1;
 const BATCH: usize = 256;
 const SAMPLING: Duration = Duration::from_secs(5);
+/// Positions of a full window.
+const POSITIONS: u64 = 500_000;
+/// How long its mirror may take at most, seconds.
+const MIRROR_SECONDS: f64 = 10.0;
+/// Positions a second that one core is to sample.
+const SAMPLED_PER_SECOND: f64 = 20_000.0;
 /// As the learner's own.
 const PAGE_BYTES_MAX: usize = 4 << 20;
 
@@ -42,7 +49,7 @@ fn main() {
         return;
     }
     let number = |n: usize, default: u64| words.get(n).map_or(default, |word| word.parse().expect("a number"));
-    let (positions, entries) = (number(0, 500_000), number(1, 64));
+    let (positions, entries) = (number(0, POSITIONS), number(1, 64));
     let folder = tempfile::tempdir().expect("a folder");
     let server = RedisServer::start(folder.path(), &[]);
     runtime.block_on(fill(&server, positions, entries as usize));
@@ -178,15 +185,23 @@ async fn mirror(url: &str) {
         resident as f64 / window.bytes() as f64
     );
     let game = AnyGame::parse(GAME).expect("a game");
-    game.visit(Sampling(Arc::new(window)));
+    let sampled = game.visit(Sampling(Arc::new(window)));
+    if positions >= POSITIONS {
+        let mut rows = BenchRows::default();
+        rows.add_time("window_mirror", took, "s", MIRROR_SECONDS);
+        let ratio = sampled / SAMPLED_PER_SECOND;
+        rows.add("window_sampling", sampled, "positions/s a core", ratio, 1.0);
+        rows.write("window").expect("a folder for rows");
+    }
 }
 
+/// Samples for a while; positions a second of one core.
 struct Sampling(Arc<Window>);
 
 impl GameVisitor for Sampling {
-    type Output = ();
+    type Output = f64;
 
-    fn visit<G: Game>(self, game: G) {
+    fn visit<G: Game>(self, game: G) -> f64 {
         let sampler = Sampler::new(game, Augmentation::Symmetries);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
         let mut batch = Batch::default();
@@ -203,6 +218,7 @@ impl GameVisitor for Sampling {
             "sampling: {by_core:.0} positions a second of one core ({by_clock:.0} by the clock), batches of {BATCH}, planes \
              and symmetry included"
         );
+        by_core
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a simulation costs beside the network: walk, planes, expansion and backup, with answers that are always the same.
 //! One core, 100 simulations a move, trees kept from move to move as in self-play.
 //!
-//! `make bench`, or `cargo bench --profile dev -p tengen-search --bench search`.
+//! `make bench`, or `cargo bench --profile dev --workspace --bench search`.
 
 use std::time::{Duration, Instant};
 

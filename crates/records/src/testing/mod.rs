@@ -48,6 +48,8 @@ pub fn each_game<T: EveryGame>(test: &T) {
 
 /// Games of the match lease that [`expected`] makes.
 const MATCH_GAMES: u32 = 8;
+/// Actions that a search of some dozens of simulations visits.
+const VISITED_MAX: usize = 24;
 
 /// A lease of `kind` that honest records can be made for: self-play takes any index and up to four random opening
 /// plies; a match has eight games in four pairs.
@@ -201,6 +203,19 @@ pub fn search_block<R: Rng>(legal: &[Action], symmetries: u16, rng: &mut R) -> S
         temperature: if rng.random_bool(0.5) { 1.0 } else { 0.0 },
         precision: Precision::Fp32,
         symmetry: rng.random_range(0..symmetries),
+    }
+}
+
+/// Leaves of every search what one of some dozens of simulations would have visited: the record becomes about as long as a
+/// real one.
+pub fn thin_out(record: &mut Record) {
+    for search in record.plies.iter_mut().filter_map(|ply| ply.search.as_mut()) {
+        search.visits.truncate(VISITED_MAX);
+        let children: u32 = search.visits.iter().map(|visit| visit.1).sum();
+        let share = |&(action, visits): &(Action, u32)| (action, visits as f32 / children as f32);
+        search.policy_target = search.visits.iter().map(share).collect();
+        search.visits_total = children + 1;
+        search.visits_reused = 0;
     }
 }
 

@@ -1,0 +1,80 @@
+//! What a game of a gate costs the state machine: its entry in the log, the pairs counted again, the rule asked, and the
+//! evidence put into figures, for each kind of rule. One core.
+//!
+//! `make bench`, or `cargo bench --profile dev --workspace --bench gate`. It prints figures and judges none.
+
+use std::time::{Duration, Instant};
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use tengen_control::{
+    ActorId, Candidate, FixedRule, GameScore, Gate, GateId, LeaseId, Leg, LogEntry, MatchPlan, MatchRule, ModelId,
+    Openings, RuleError, SprtRule, Unit,
+};
+
+/// Games of a match, unless it is decided before.
+const GAMES: u32 = 400;
+/// A measurement goes on until it has taken this long.
+const LONG_ENOUGH: Duration = Duration::from_millis(500);
+
+fn main() -> Result<(), RuleError> {
+    measure("fixed", FixedRule::new(GAMES, 0.55, false)?.into());
+    for unit in [Unit::Elo, Unit::NormalizedElo] {
+        let rule = SprtRule::new(GAMES, unit, [0.0, 10.0], [0.05, 0.05])?;
+        measure(&format!("sprt of {}", unit.as_str()), rule.into());
+    }
+    Ok(())
+}
+
+/// Plays match after match between equals and prints what a game costs.
+fn measure(name: &str, rule: MatchRule) {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+    let (mut games, mut taken) = (0u32, Duration::ZERO);
+    while taken < LONG_ENOUGH {
+        let scores: Vec<GameScore> = (0..GAMES).map(|_| score(&mut rng)).collect();
+        let begun = Instant::now();
+        games += play(rule, &scores);
+        taken += begun.elapsed();
+    }
+    let micros = taken.as_secs_f64() * 1e6 / f64::from(games);
+    println!("gate, {name}: {micros:.2} microseconds a game");
+}
+
+/// One match to its decision or its end, with its evidence after every game as the status shows it; how many games it had.
+fn play(rule: MatchRule, scores: &[GameScore]) -> u32 {
+    let lease = LeaseId([1; 16]);
+    let candidate = Candidate {
+        model: ModelId([1; 32]),
+        iteration: 1,
+    };
+    let plan = MatchPlan {
+        opponent: ModelId([0; 32]),
+        rule,
+        openings: Openings::distinct(rule.pairs()),
+    };
+    let mut gate = Gate::new(GateId(1), candidate, plan);
+    let pairs: Vec<u32> = gate.unassigned().collect();
+    gate.assign(&pairs, lease, ActorId(1));
+    let mut games = 0;
+    for (number, &score) in (0..).zip(scores) {
+        let pair = number / 2;
+        let standing = gate.standing(lease, pair);
+        gate.append(LogEntry {
+            lease,
+            pair,
+            leg: Leg::BOTH[(number % 2) as usize],
+            score,
+            standing,
+        });
+        games += 1;
+        std::hint::black_box(gate.evidence());
+        if gate.decision().is_some() {
+            break;
+        }
+    }
+    games
+}
+
+fn score(rng: &mut Xoshiro256PlusPlus) -> GameScore {
+    [GameScore::Win, GameScore::Draw, GameScore::Loss][rng.random_range(0..3usize)]
+}

@@ -101,6 +101,7 @@ pub(crate) fn bare_model(run_id: &str, row: &ModelRow) -> v1::Model {
         run_toml: String::new(),
         verdict: row.verdict.clone(),
         probes: Vec::new(),
+        variants: Vec::new(),
     }
 }
 

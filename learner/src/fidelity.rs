@@ -46,7 +46,8 @@ impl Fidelity {
         let mean = |sum: f64| sum / positions as f64;
         Some(Fidelity {
             positions: u32::try_from(positions).unwrap_or(u32::MAX),
-            policy_kl: mean(divergence),
+            // Equal policies may come out a rounding below zero.
+            policy_kl: mean(divergence).max(0.0),
             policy_agreement: mean(f64::from(agreed)),
             value_error: mean(value_error),
         })

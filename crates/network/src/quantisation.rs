@@ -148,7 +148,7 @@ mod tests {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
         let mut weight = Tensor::zeros(vec![3, 4, 3, 3]);
         for (channel, kernel) in weight.data_mut().chunks_exact_mut(36).enumerate() {
-            let size = [1.0, 0.001, 0.0][channel];
+            let size: f32 = [1.0, 0.001, 0.0][channel];
             kernel.fill_with(|| size * rng.random_range(-1.0f32..1.0));
         }
         let bias = Tensor::new(vec![3], vec![-0.75, 0.5, 0.3]).expect("three elements");

@@ -22,7 +22,7 @@ use tengen_learner::trainer::Trainer;
 use tengen_network::{Config, Shape, random_weights};
 use tengen_records::{Kind, testing};
 use tengen_replay::{Batch, Split, Window, WindowGame};
-use tengen_service::run_config::LearnerSection;
+use tengen_service::run_config::{ExportSection, LearnerSection};
 
 const BATCH: u32 = 512;
 const GAMES: u32 = 400;
@@ -126,7 +126,7 @@ fn measure(game: &str, blocks: usize, channels: usize, threads: i32) -> anyhow::
         ..Config::default()
     };
     let shape = Shape::new(game.spec(), &config)?;
-    let config = LearnerConfig::from_section(&LearnerSection::default())?.training;
+    let config = LearnerConfig::from_sections(&LearnerSection::default(), &ExportSection::default())?.training;
     let device = DeviceChoice::Auto.resolve()?;
     let mut trainer = Trainer::new(&shape, &random_weights(&shape, 1), config.clone(), device)?;
     let mut batches = Batches::start(&game, window, BATCH as usize, 1, 0)?;

@@ -63,7 +63,7 @@ struct Measured {
 pub fn run(args: &BenchArgs) -> Result<()> {
     let run = RunConfig::load(&args.run)?;
     let game = AnyGame::parse(&run.run.game).context("run.game")?;
-    let config = LearnerConfig::from_section(&run.learner)?;
+    let config = LearnerConfig::from_sections(&run.learner, &run.export)?;
     tch::set_num_threads(i32::from(args.threads));
     let device = args.device.unwrap_or(config.device).resolve()?;
     let shape = Shape::new(game.spec(), &run.network)?;

@@ -1,7 +1,7 @@
-//! The constants of training, checked, from the run's `[learner]` section.
+//! What the learner is told by the run, checked: its `[learner]` and `[export]` sections.
 
 use tengen_replay::{Split, SplitError, StepLimit};
-use tengen_service::run_config::LearnerSection;
+use tengen_service::run_config::{ExportSection, LearnerSection};
 
 use crate::device::{DeviceChoice, DeviceError};
 use crate::optimiser::{MomentumForm, RateSchedule, ScheduleError, Sgd};
@@ -46,11 +46,13 @@ pub struct LearnerConfig {
     pub split: Split,
     /// Where to compute, unless the command line says otherwise.
     pub device: DeviceChoice,
+    /// In which precisions networks are published.
+    pub export: ExportSection,
 }
 
 impl LearnerConfig {
-    /// The typed form of a section that was checked when it was read.
-    pub fn from_section(section: &LearnerSection) -> Result<LearnerConfig, ConfigError> {
+    /// The typed form of sections that were checked when they were read.
+    pub fn from_sections(section: &LearnerSection, export: &ExportSection) -> Result<LearnerConfig, ConfigError> {
         Ok(LearnerConfig {
             training: TrainingConfig {
                 sgd: Sgd {
@@ -67,6 +69,7 @@ impl LearnerConfig {
             checkpoint_every_steps: section.checkpoint_every_steps,
             split: Split::new(section.validation_share)?,
             device: section.device.parse()?,
+            export: export.clone(),
         })
     }
 }
@@ -77,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_defaults_are_a_learners_configuration() {
-        let config = LearnerConfig::from_section(&LearnerSection::default()).unwrap();
+        let config = LearnerConfig::from_sections(&LearnerSection::default(), &ExportSection::default()).unwrap();
         assert_eq!(
             config.training.rates.at(1_000_000),
             LearnerSection::default().learning_rate
@@ -91,7 +94,9 @@ mod tests {
             device: "tpu".to_owned(),
             ..LearnerSection::default()
         };
-        let error = LearnerConfig::from_section(&bad).unwrap_err().to_string();
+        let error = LearnerConfig::from_sections(&bad, &ExportSection::default())
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("learner.device") && error.contains("tpu"), "{error}");
     }
 }

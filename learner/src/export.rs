@@ -70,7 +70,8 @@ pub struct Export {
     pub probes: Vec<Probe>,
 }
 
-/// Exports the trainer's network as it is now and checks the file on real positions with so many threads.
+/// Exports the trainer's network as it is now and checks the file on real positions, [`PARITY_POSITIONS`] at most, with so
+/// many threads.
 ///
 /// `metadata` says which network of which run it is; what training knows (step, time, parameters) is added here.
 pub fn export(
@@ -81,7 +82,9 @@ pub fn export(
     threads: usize,
 ) -> Result<Export, ExportError> {
     let network = trainer.network();
-    let probes = trainer.probes(&positions.batch)?;
+    let planes = &positions.batch.planes;
+    let checked = planes.len().min(PARITY_POSITIONS * network.shape().planes_len());
+    let probes = trainer.probes(&planes[..checked])?;
     let illegal_mass = illegal_mass(&probes, &positions.legal);
     let metadata = describe(trainer, losses, illegal_mass, metadata);
     let file = write_onnx(network.shape(), &network.fold()?, &metadata)?;
@@ -111,17 +114,22 @@ fn illegal_mass(probes: &[Probe], legal: &[bool]) -> f32 {
 
 /// Greatest difference between the file in ONNX Runtime and the probes' own answers.
 fn check(file: &[u8], probes: &[Probe], threads: usize) -> Result<f32, ExportError> {
+    let differs = |source| ExportError::Parity {
+        positions: probes.len(),
+        source,
+    };
+    let mut session = session(file, threads).map_err(differs)?;
+    run_probes(&mut session, probes, PARITY_TOLERANCE).map_err(differs)
+}
+
+/// The file in ONNX Runtime on the CPU.
+pub(crate) fn session(file: &[u8], threads: usize) -> Result<Session, InferenceError> {
     let options = SessionOptions {
         device: Device::Cpu,
         intra_threads: threads,
         batch_max: 32,
     };
-    let differs = |source| ExportError::Parity {
-        positions: probes.len(),
-        source,
-    };
-    let mut session = Session::load(file, &options).map_err(differs)?;
-    run_probes(&mut session, probes, PARITY_TOLERANCE).map_err(differs)
+    Session::load(file, &options)
 }
 
 /// Each position once; a small window gives some of them several times.
@@ -165,37 +173,14 @@ fn describe(trainer: &Trainer, losses: SmoothedLosses, illegal_mass: f32, metada
 
 #[cfg(test)]
 mod tests {
-    use tch::Device;
-    use tengen_games::AnyGame;
-    use tengen_network::{Config, Shape, random_weights, read_metadata, read_weights};
+    use tengen_network::{random_weights, read_metadata, read_weights};
 
     use super::*;
-    use crate::batches::Batches;
-    use crate::config::{LearnerConfig, TrainingConfig};
     use crate::fixture;
 
-    fn training() -> TrainingConfig {
-        LearnerConfig::from_section(&Default::default()).unwrap().training
-    }
-
-    /// A network trained for so many steps on random games, and positions of them.
+    /// A network trained for so many steps, and positions of the same games.
     fn trained(game: &str, steps: u64) -> (Trainer, Positions) {
-        tch::set_num_threads(1);
-        let game = AnyGame::parse(game).unwrap();
-        let config = Config {
-            blocks: 2,
-            channels: 16,
-            value_channels: 8,
-            value_hidden: 16,
-        };
-        let shape = Shape::new(game.spec(), &config).unwrap();
-        let mut trainer = Trainer::new(&shape, &random_weights(&shape, 2), training(), Device::Cpu).unwrap();
-        let mut batches = Batches::start(&game, fixture::window(&game, 12, 5), 32, 9, 0).unwrap();
-        for _ in 0..steps {
-            trainer.train(&batches.next(steps).unwrap()).unwrap();
-        }
-        let positions = batches.positions(PARITY_POSITIONS).unwrap();
-        (trainer, positions)
+        fixture::trained(game, 12, steps)
     }
 
     fn exported(trainer: &Trainer, positions: &Positions) -> Result<Export, ExportError> {
@@ -297,7 +282,10 @@ mod tests {
         assert_eq!((read.step, read.iteration, read.blocks, read.channels), (5, 3, 2, 16));
         assert_eq!(read.extra["train_policy_loss"], "1.5");
         assert_eq!(read.extra["train_illegal_mass"], export.illegal_mass.to_string());
-        assert_eq!(read.extra["train_learning_rate"], training().rates.at(0).to_string());
+        assert_eq!(
+            read.extra["train_learning_rate"],
+            fixture::training().rates.at(0).to_string()
+        );
         assert_eq!(read_weights(&export.file).unwrap(), trainer.network().fold().unwrap());
     }
 
@@ -308,7 +296,7 @@ mod tests {
         tengen_inference::init(None).unwrap();
         let shape = other.network().shape();
         let file = write_onnx(shape, &other.network().fold().unwrap(), &Metadata::of_shape(shape)).unwrap();
-        let error = check(&file, &trainer.probes(&positions.batch).unwrap(), 1).unwrap_err();
+        let error = check(&file, &trainer.probes(&positions.batch.planes).unwrap(), 1).unwrap_err();
         assert!(matches!(error, ExportError::Parity { .. }), "{error}");
         assert!(error.to_string().contains("not published"), "{error}");
         assert!(error.difference() > Some(PARITY_TOLERANCE), "{error}");

@@ -1,15 +1,21 @@
-//! Windows of honest random games, for tests.
+//! Windows of honest random games, and networks that were trained on them for a moment, for tests.
 
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex};
 
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
+use tch::Device;
 use tengen_games::{AnyGame, Game, GameVisitor};
+use tengen_network::{Config, Shape, random_weights};
 use tengen_records::{Kind, Record, testing};
 use tengen_replay::{Split, Window, WindowGame};
+use tengen_service::run_config::ExportSection;
 
-use crate::batches::SharedWindow;
+use crate::batches::{Batches, Positions, SharedWindow};
+use crate::config::{LearnerConfig, TrainingConfig};
+use crate::trainer::Trainer;
+use crate::variants::positions_wanted;
 
 /// Random finished games, the same for the same seed.
 pub(crate) fn records(game: &AnyGame, games: u32, seed: u64) -> Vec<Record> {
@@ -45,4 +51,30 @@ pub(crate) fn window(game: &AnyGame, games: u32, seed: u64) -> SharedWindow {
             .unwrap();
     }
     Arc::new(Mutex::new(window))
+}
+
+/// How a learner trains by default.
+pub(crate) fn training() -> TrainingConfig {
+    let config = LearnerConfig::from_sections(&Default::default(), &Default::default());
+    config.unwrap().training
+}
+
+/// A small network trained for so many steps on so many random games, and positions of them.
+pub(crate) fn trained(game: &str, games: u32, steps: u64) -> (Trainer, Positions) {
+    tch::set_num_threads(1);
+    let game = AnyGame::parse(game).unwrap();
+    let config = Config {
+        blocks: 2,
+        channels: 16,
+        value_channels: 8,
+        value_hidden: 16,
+    };
+    let shape = Shape::new(game.spec(), &config).unwrap();
+    let mut trainer = Trainer::new(&shape, &random_weights(&shape, 2), training(), Device::Cpu).unwrap();
+    let mut batches = Batches::start(&game, window(&game, games, 5), 32, 9, 0).unwrap();
+    for _ in 0..steps {
+        trainer.train(&batches.next(steps).unwrap()).unwrap();
+    }
+    let positions = batches.positions(positions_wanted(&ExportSection::default())).unwrap();
+    (trainer, positions)
 }

@@ -10,10 +10,12 @@
 pub mod ancestry;
 pub mod batches;
 pub mod bench;
+pub mod calibration;
 pub mod checkpoint;
 pub mod config;
 pub mod device;
 pub mod export;
+pub mod fidelity;
 #[cfg(test)]
 mod fixture;
 pub mod learn;
@@ -32,6 +34,7 @@ pub mod signals;
 pub mod source;
 pub mod trainer;
 pub mod training;
+pub mod variants;
 mod wire;
 
 pub use meters::METRICS;

@@ -6,7 +6,8 @@
 use tch::{Device, Kind, TchError, Tensor};
 use tengen_games::{ActionBlock, triangle_cells};
 use tengen_network::{
-    BATCH_NORM_EPSILON, BatchNorm, FoldError, Layer, LayerKind, Role, Shape, Weights, WeightsError, fold_batch_norm,
+    Activation, BATCH_NORM_EPSILON, BatchNorm, FoldError, Layer, LayerKind, Role, Shape, Weights, WeightsError,
+    fold_batch_norm,
 };
 
 use crate::parameters::{Decay, Parameters, channels_last, read_values, write_values};
@@ -139,12 +140,28 @@ impl Network {
 
     /// Answers for planes `u8 [B, C, H, W]` on the network's device.
     pub fn forward(&self, planes: &Tensor, mode: Mode) -> Result<Logits, TchError> {
+        self.forward_observed(planes, mode, |_, _| Ok(()))
+    }
+
+    /// The same, and shows each activation of the tower, `f32 [B, X, H, W]`, as soon as it is computed.
+    pub fn forward_observed(
+        &self,
+        planes: &Tensor,
+        mode: Mode,
+        mut observe: impl FnMut(Activation, &Tensor) -> Result<(), TchError>,
+    ) -> Result<Logits, TchError> {
         let tower = &self.tower;
         let mut x = planes.f_to_kind(Kind::Float)?.f_mul(&self.scales)?;
+        observe(Activation::Input, &x)?;
         x = tower.stem.forward(&x, mode)?.f_relu_()?;
-        for [first, second] in &tower.blocks {
+        observe(Activation::Stem, &x)?;
+        for (block, [first, second]) in tower.blocks.iter().enumerate() {
             let inner = first.forward(&x, mode)?.f_relu_()?;
-            x = second.forward(&inner, mode)?.f_add(&x)?.f_relu_()?;
+            observe(Activation::BlockFirst(block), &inner)?;
+            let outer = second.forward(&inner, mode)?;
+            observe(Activation::BlockSecond(block), &outer)?;
+            x = outer.f_add(&x)?.f_relu_()?;
+            observe(Activation::Block(block), &x)?;
         }
         Ok(Logits {
             policy: tower.policy(&x, mode)?,

@@ -1,15 +1,16 @@
 //! Brings a finished network to the coordinator, however long the coordinator is away.
 //!
-//! The file is already exported, checked and its checkpoint durable when it arrives here; nothing here computes.
+//! The files are already exported, checked and their checkpoint durable when they arrive here; nothing here computes.
 
 use std::sync::Arc;
 
 use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_proto::v1::publish_model_request::Part;
-use tengen_proto::v1::{Model, Probe, PublishHeader, PublishModelRequest};
+use tengen_proto::v1::{Fidelity, Model, ModelVariant, Precision, Probe, PublishHeader, PublishModelRequest};
 use tengen_records::ModelId;
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::Channel;
+use tengen_service::run_config::ReducedPrecision;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -17,9 +18,10 @@ use tonic::Status;
 use crate::export::Export;
 use crate::plan::Candidate;
 use crate::signals::Signals;
+use crate::variants::Variant;
 use crate::wire::{Refusal, reason, refusal};
 
-/// Bytes of the file in one message.
+/// Bytes of a file in one message.
 const CHUNK_BYTES_MAX: usize = 1024 * 1024;
 
 /// A network on its way.
@@ -31,13 +33,13 @@ pub struct Publication {
     pub model_id: ModelId,
     /// Its description, as the coordinator wants it.
     pub description: Model,
-    /// The file.
-    pub file: Vec<u8>,
+    /// The network's file, then those of its variants in the order of the description.
+    pub files: Vec<Vec<u8>>,
 }
 
 impl Publication {
-    /// This file as the candidate of `run_id`, cut after `step` steps.
-    pub fn new(candidate: Candidate, run_id: &str, step: u64, export: Export) -> Publication {
+    /// This file and its variants as the candidate of `run_id`, cut after `step` steps.
+    pub fn new(candidate: Candidate, run_id: &str, step: u64, export: Export, variants: Vec<Variant>) -> Publication {
         let probes = export.probes.into_iter().map(|probe| Probe {
             planes: probe.planes,
             policy: probe.policy,
@@ -52,14 +54,37 @@ impl Publication {
             size_bytes: export.file.len() as u64,
             metadata_json: export.metadata.to_json(),
             probes: probes.collect(),
+            variants: variants.iter().map(described).collect(),
             ..Model::default()
         };
+        let variants = variants.into_iter().map(|variant| variant.file);
         Publication {
             candidate,
             model_id: export.model_id,
             description,
-            file: export.file,
+            files: std::iter::once(export.file).chain(variants).collect(),
         }
+    }
+}
+
+/// A variant, as the coordinator wants it described.
+fn described(variant: &Variant) -> ModelVariant {
+    let precision = match variant.precision {
+        ReducedPrecision::Int8 => Precision::Int8,
+        ReducedPrecision::Fp16 => Precision::Fp16,
+    };
+    let fidelity = variant.fidelity;
+    ModelVariant {
+        precision: precision.into(),
+        file_id: variant.file_id.to_vec(),
+        size_bytes: variant.file.len() as u64,
+        fidelity: Some(Fidelity {
+            positions: fidelity.positions,
+            policy_kl: fidelity.policy_kl as f32,
+            policy_agreement: fidelity.policy_agreement as f32,
+            value_error: fidelity.value_error as f32,
+        }),
+        ..ModelVariant::default()
     }
 }
 
@@ -143,56 +168,131 @@ pub(crate) async fn publish(
     }
 }
 
-/// The description, then the file in pieces.
+/// The description, then the files in pieces, none of which holds bytes of two files.
 fn messages(publication: &Publication, fence: u64) -> impl tokio_stream::Stream<Item = PublishModelRequest> + use<> {
     let model = Some(publication.description.clone());
     let header = Part::Header(PublishHeader { fence, model });
-    let chunks: Vec<Part> = publication
-        .file
-        .chunks(CHUNK_BYTES_MAX)
-        .map(|chunk| Part::Chunk(chunk.to_vec()))
-        .collect();
+    let chunks = publication.files.iter().flat_map(|file| file.chunks(CHUNK_BYTES_MAX));
+    let chunks: Vec<Part> = chunks.map(|chunk| Part::Chunk(chunk.to_vec())).collect();
     let parts = std::iter::once(header).chain(chunks);
     tokio_stream::iter(parts.map(|part| PublishModelRequest { part: Some(part) }))
 }
 
 #[cfg(test)]
 mod tests {
+    use tengen_games::ActionBlock;
+    use tengen_network::{Metadata, Shape};
     use tokio_stream::StreamExt;
 
     use super::*;
+    use crate::fidelity;
 
-    #[tokio::test]
-    async fn the_description_comes_first_and_the_chunks_add_up() {
-        let file: Vec<u8> = (0..2 * CHUNK_BYTES_MAX + 5).map(|index| index as u8).collect();
-        let publication = Publication {
-            candidate: Candidate {
-                iteration: 3,
-                positions: 10,
+    /// Bytes that tell where they stand.
+    fn file(len: usize, first: u8) -> Vec<u8> {
+        (0..len).map(|index| first.wrapping_add(index as u8)).collect()
+    }
+
+    fn variant(precision: ReducedPrecision, file: Vec<u8>) -> Variant {
+        Variant {
+            precision,
+            file_id: tengen_network::model_id(&file),
+            file,
+            fidelity: fidelity::Fidelity {
+                positions: 200,
+                policy_kl: 0.25,
+                policy_agreement: 0.75,
+                value_error: 0.125,
             },
-            model_id: ModelId([7; 32]),
-            description: Model {
-                iteration: 3,
-                ..Model::default()
-            },
-            file: file.clone(),
+        }
+    }
+
+    fn publication(file: Vec<u8>, variants: Vec<Variant>) -> Publication {
+        let candidate = Candidate {
+            iteration: 3,
+            positions: 10,
         };
-        let parts: Vec<Part> = messages(&publication, 9)
+        let shape = Shape {
+            blocks: 1,
+            channels: 1,
+            value_channels: 1,
+            value_hidden: 1,
+            planes: 1,
+            rows: 1,
+            cols: 1,
+            plane_scales: vec![1.0],
+            action_blocks: vec![ActionBlock::Columns],
+        };
+        let export = Export {
+            model_id: ModelId(tengen_network::model_id(&file)),
+            file,
+            metadata: Metadata::of_shape(&shape),
+            parity: 0.0,
+            illegal_mass: 0.0,
+            probes: Vec::new(),
+        };
+        Publication::new(candidate, "run", 7, export, variants)
+    }
+
+    /// What is sent: the description, and the bytes of each message after it.
+    async fn sent(publication: &Publication) -> (PublishHeader, Vec<Vec<u8>>) {
+        let parts: Vec<Part> = messages(publication, 9)
             .filter_map(|message| message.part)
             .collect()
             .await;
-        let Part::Header(header) = &parts[0] else {
-            panic!("{:?}", parts[0])
+        let mut parts = parts.into_iter();
+        let Some(Part::Header(header)) = parts.next() else {
+            panic!("the description comes first")
         };
-        assert_eq!((header.fence, header.model.as_ref().unwrap().iteration), (9, 3));
-        let mut sent = Vec::new();
-        for part in &parts[1..] {
-            let Part::Chunk(chunk) = part else {
-                panic!("a second header")
-            };
-            assert!(chunk.len() <= CHUNK_BYTES_MAX);
-            sent.extend_from_slice(chunk);
+        let chunks = parts.map(|part| match part {
+            Part::Chunk(chunk) => chunk,
+            Part::Header(_) => panic!("a second header"),
+        });
+        (header, chunks.collect())
+    }
+
+    #[tokio::test]
+    async fn the_description_comes_first_and_the_chunks_add_up() {
+        let file = file(2 * CHUNK_BYTES_MAX + 5, 0);
+        let (header, chunks) = sent(&publication(file.clone(), Vec::new())).await;
+        let model = header.model.unwrap();
+        assert_eq!((header.fence, model.iteration, model.step), (9, 3, 7));
+        assert_eq!((model.size_bytes, model.variants.len()), (file.len() as u64, 0));
+        assert!(chunks.iter().all(|chunk| chunk.len() <= CHUNK_BYTES_MAX));
+        assert_eq!(chunks.concat(), file);
+    }
+
+    #[tokio::test]
+    async fn the_files_of_the_variants_follow_in_the_order_of_their_descriptions() {
+        let int8 = variant(ReducedPrecision::Int8, file(CHUNK_BYTES_MAX, 1));
+        let fp16 = variant(ReducedPrecision::Fp16, file(CHUNK_BYTES_MAX + 2, 2));
+        let (header, chunks) = sent(&publication(file(CHUNK_BYTES_MAX + 1, 0), vec![int8, fp16])).await;
+        let lens: Vec<usize> = chunks.iter().map(Vec::len).collect();
+        assert_eq!(lens, [CHUNK_BYTES_MAX, 1, CHUNK_BYTES_MAX, CHUNK_BYTES_MAX, 2]);
+
+        let model = header.model.unwrap();
+        let precisions: Vec<Precision> = model.variants.iter().map(ModelVariant::precision).collect();
+        assert_eq!(precisions, [Precision::Int8, Precision::Fp16]);
+        let figures = Fidelity {
+            positions: 200,
+            policy_kl: 0.25,
+            policy_agreement: 0.75,
+            value_error: 0.125,
+        };
+        assert_eq!(model.variants[0].fidelity, Some(figures));
+
+        let mut files = vec![(&model.model_id, model.size_bytes)];
+        files.extend(
+            model
+                .variants
+                .iter()
+                .map(|variant| (&variant.file_id, variant.size_bytes)),
+        );
+        let mut rest = chunks.concat();
+        for (id, size) in files {
+            let after = rest.split_off(size as usize);
+            assert_eq!(tengen_network::model_id(&rest), id[..]);
+            rest = after;
         }
-        assert_eq!(sent, file);
+        assert!(rest.is_empty());
     }
 }

@@ -206,7 +206,7 @@ impl Reporter {
 
 fn learner_config(run_toml: &str) -> Result<LearnerConfig, SetupError> {
     let run = RunConfig::from_toml(run_toml)?;
-    Ok(LearnerConfig::from_section(&run.learner)?)
+    Ok(LearnerConfig::from_sections(&run.learner, &run.export)?)
 }
 
 /// Uses the new fence from now on.

@@ -214,6 +214,7 @@ impl Learner {
             sampler_seed: setup.seed,
             folder,
             checkpoint_every_steps: setup.config.checkpoint_every_steps,
+            precisions: setup.config.export,
             threads: usize::from(options.threads),
             signals: Arc::clone(&signals),
             publications: sender,

@@ -145,7 +145,7 @@ impl Setup {
         }
         Ok(Setup {
             shape: Shape::new(game.spec(), &run.network)?,
-            config: LearnerConfig::from_section(&run.learner)?,
+            config: LearnerConfig::from_sections(&run.learner, &run.export)?,
             capacity_positions: run.replay.capacity_positions,
             seed: registration.seed,
             identity,

@@ -220,10 +220,10 @@ impl Trainer {
         })
     }
 
-    /// Positions with what the network answers for them now, as probes of an exported file.
+    /// Positions, u8 `[B, C, H, W]`, with what the network answers for them now, as probes of an exported file.
     ///
     /// The answers are computed on the CPU whatever the device, since a GPU may round more coarsely than the tolerance.
-    pub fn probes(&self, positions: &Batch) -> Result<Vec<Probe>, TrainerError> {
+    pub fn probes(&self, planes: &[u8]) -> Result<Vec<Probe>, TrainerError> {
         let _guard = tch::no_grad_guard();
         let on_cpu;
         let network = if self.network.parameters().device() == Device::Cpu {
@@ -232,13 +232,12 @@ impl Trainer {
             on_cpu = self.network.copy_to(Device::Cpu)?;
             &on_cpu
         };
-        let logits = network.forward(&network.planes(&positions.planes)?, Mode::Evaluate)?;
+        let logits = network.forward(&network.planes(planes)?, Mode::Evaluate)?;
         let policy = read_values(&logits.policy.f_softmax(-1, Kind::Float)?)?;
         let wdl = read_values(&logits.wdl.f_softmax(-1, Kind::Float)?)?;
         let shape = network.shape();
         let (wdl, _) = wdl.as_chunks::<3>();
-        let rows = positions
-            .planes
+        let rows = planes
             .chunks_exact(shape.planes_len())
             .zip(policy.chunks_exact(shape.actions()))
             .zip(wdl);

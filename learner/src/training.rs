@@ -7,17 +7,19 @@ use std::time::Instant;
 use tengen_network::Metadata;
 use tengen_records::ModelId;
 use tengen_service::backoff::Backoff;
+use tengen_service::run_config::ExportSection;
 use tokio::sync::mpsc;
 
 use crate::batches::{BatchError, Batches};
 use crate::checkpoint::{CheckpointError, CheckpointFolder, Encoded, LineModel, TrainingState};
 use crate::config::LearnerConfig;
-use crate::export::{Export, ExportError, PARITY_POSITIONS, TRAIN_POSITIONS, export};
+use crate::export::{Export, ExportError, TRAIN_POSITIONS, export};
 use crate::plan::{Candidate, Inputs, Next, Planner, Waiting};
 use crate::publish::Publication;
 use crate::setup::RunIdentity;
 use crate::signals::{Seen, Signals};
 use crate::trainer::{Trainer, TrainerError};
+use crate::variants::{Variant, positions_wanted, variants};
 
 /// Steps between two readings of the losses: often enough for people, seldom enough that a GPU rarely waits.
 const READ_LOSSES_EVERY: u32 = 20;
@@ -57,13 +59,18 @@ pub struct Training {
     pub folder: CheckpointFolder,
     /// Steps between checkpoints.
     pub checkpoint_every_steps: u64,
-    /// Threads of the parity check.
+    /// In which precisions networks are published.
+    pub precisions: ExportSection,
+    /// Threads of the checks of exported files.
     pub threads: usize,
     /// The outside.
     pub signals: Arc<Signals>,
     /// Where finished networks go.
     pub publications: mpsc::Sender<Publication>,
 }
+
+/// A candidate's file and its variants, or why there is no candidate.
+type Exported = Result<(Export, Vec<Variant>), ExportError>;
 
 /// Measures steps per second from one reading of the losses to the next, waiting left out.
 #[derive(Debug)]
@@ -118,6 +125,7 @@ impl Training {
             limit,
             window_min_positions,
             checkpoint_every_steps,
+            export,
             // Both are read at a start: a window is split when it is read, and a network lies where it was made.
             split: _,
             device: _,
@@ -131,6 +139,7 @@ impl Training {
         self.planner.follow(limit, window_min_positions);
         self.trainer.follow(training);
         self.checkpoint_every_steps = checkpoint_every_steps;
+        self.precisions = export;
         let rate = self.trainer.rate();
         self.signals.set_status(|status| {
             status.limit_from_step = limit.from_step;
@@ -203,8 +212,8 @@ impl Training {
     fn publish(&mut self, candidate: Candidate, inputs: &Inputs) -> Result<(), TrainingError> {
         let iteration = candidate.iteration;
         self.show(&format!("exporting the candidate of iteration {iteration}"));
-        let export = match self.export(candidate, inputs)? {
-            Ok(export) => export,
+        let (export, variants) = match self.export(candidate, inputs)? {
+            Ok(exported) => exported,
             // Training goes on, and the next candidate is another chance.
             Err(error) => {
                 tracing::error!(iteration, %error, "no candidate");
@@ -230,14 +239,16 @@ impl Training {
             status.illegal_mass = Some(illegal_mass);
         });
         self.signals.update(|inputs| inputs.publishing = true);
-        let publication = Publication::new(candidate, &self.identity.run_id, step, export);
+        let publication = Publication::new(candidate, &self.identity.run_id, step, export, variants);
         // The publisher ends only when the learner does; the next start publishes what the checkpoint knows.
         let _ = self.publications.blocking_send(publication);
         Ok(())
     }
 
-    fn export(&mut self, candidate: Candidate, inputs: &Inputs) -> Result<Result<Export, ExportError>, TrainingError> {
-        let positions = self.batches.positions(PARITY_POSITIONS)?;
+    /// The network's file and its variants. The checkpoint keeps neither: a candidate that did not arrive before the learner
+    /// ended is cut again, with variants of its own.
+    fn export(&mut self, candidate: Candidate, inputs: &Inputs) -> Result<Exported, TrainingError> {
+        let positions = self.batches.positions(positions_wanted(&self.precisions))?;
         let losses = self.report_losses()?;
         let metadata = Metadata {
             run: self.identity.run_id.clone(),
@@ -259,7 +270,12 @@ impl Training {
             .into(),
             ..Metadata::of_shape(self.trainer.network().shape())
         };
-        Ok(export(&self.trainer, losses, metadata, &positions, self.threads))
+        let exported = export(&self.trainer, losses, metadata, &positions, self.threads);
+        Ok(exported.map(|export| {
+            let (shape, planes) = (self.trainer.network().shape(), &positions.batch.planes);
+            let variants = variants(shape, &export, planes, &self.precisions, self.threads);
+            (export, variants)
+        }))
     }
 
     /// Once the coordinator has the exported network, that is the parent of the next one.

@@ -1,12 +1,19 @@
 //! Measures evaluations per second of random networks of Connect Four's sizes.
 //!
-//! `cargo run --release -p tengen-inference --example throughput -- [DEVICE] [THREADS] [BATCH] [BLOCKSxCHANNELS...]`
+//! `cargo run --release -p tengen-inference --example throughput -- [DEVICE] [THREADS] [BATCH] [SIZE...]`
+//!
+//! A size is `BLOCKSxCHANNELS` or `BLOCKSxCHANNELS:PRECISION`, for example `4x32` and `4x32:int8`.
+//! Precisions are `fp32` (the default), `fp16` and `int8`; how fast the latter is does not depend on its ranges, so they are
+//! made up.
 
 use std::time::{Duration, Instant};
 
 use tengen_games::ActionBlock;
 use tengen_inference::{Device, Outputs, Session, SessionOptions};
-use tengen_network::{Metadata, Shape, random_weights, write_onnx};
+use tengen_network::{
+    ActivationRange, ActivationRanges, Metadata, Precision, Shape, WriteError, random_weights, write_onnx,
+    write_onnx_fp16, write_onnx_int8,
+};
 
 /// How long each network is run; long enough for a stable figure.
 const MEASURED: Duration = Duration::from_secs(3);
@@ -28,11 +35,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         batch_max,
     };
     for size in sizes {
-        let (blocks, channels) = size
+        let (plain, precision) = size.split_once(':').unwrap_or((size.as_str(), "fp32"));
+        let (blocks, channels) = plain
             .split_once('x')
-            .ok_or("a size is BLOCKSxCHANNELS, for example 4x32")?;
+            .ok_or("a size is BLOCKSxCHANNELS, for example 4x32 or 4x32:int8")?;
         let shape = connect_four(blocks.parse()?, channels.parse()?);
-        let model = write_onnx(&shape, &random_weights(&shape, 1), &Metadata::of_shape(&shape))?;
+        let model = model(&shape, Precision::parse(precision).ok_or("no such precision")?)?;
         let started = Instant::now();
         let mut session = Session::load(&model, &options)?;
         let loaded = started.elapsed();
@@ -44,6 +52,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
     }
     Ok(())
+}
+
+/// The random network of this shape as a file.
+fn model(shape: &Shape, precision: Precision) -> Result<Vec<u8>, WriteError> {
+    let (weights, metadata) = (random_weights(shape, 1), Metadata::of_shape(shape));
+    let reduced = metadata.in_precision(precision, [0; 32]);
+    match precision {
+        Precision::Int8 => write_onnx_int8(shape, &weights, &ranges(shape), &reduced),
+        Precision::Fp16 => write_onnx_fp16(shape, &weights, &reduced),
+        _ => write_onnx(shape, &weights, &metadata),
+    }
+}
+
+fn ranges(shape: &Shape) -> ActivationRanges {
+    let mut ranges = ActivationRanges::new();
+    for activation in shape.activations() {
+        let min = if activation.is_signed() { -4.0 } else { 0.0 };
+        ranges.include(activation, ActivationRange { min, max: 4.0 });
+    }
+    ranges
 }
 
 fn connect_four(blocks: usize, channels: usize) -> Shape {

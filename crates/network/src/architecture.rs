@@ -118,6 +118,14 @@ impl Layer {
         }
     }
 
+    /// Whether the layer belongs to the tower, which the heads build on.
+    pub fn in_tower(&self) -> bool {
+        match self.role {
+            Role::Stem | Role::BlockFirst | Role::BlockSecond => true,
+            Role::Policy | Role::ValueConv | Role::ValueHidden | Role::ValueOut => false,
+        }
+    }
+
     /// Whether batch norm follows the layer in the training form (which then has no bias of its own).
     pub fn batch_norm(&self) -> bool {
         match self.role {

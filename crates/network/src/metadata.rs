@@ -9,6 +9,9 @@ use tengen_games::Fingerprint;
 
 use crate::shape::Shape;
 
+/// Key of the metadata of a file in a reduced precision: id of the fp32 file of the same network, 64 hexadecimal digits.
+pub const FP32_MODEL: &str = "fp32_model";
+
 /// In which arithmetic a model's graph computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -138,6 +141,16 @@ impl Metadata {
             created: String::new(),
             extra: BTreeMap::new(),
         }
+    }
+
+    /// What the file of the same network in `precision` says of itself: all of this, and which fp32 file it was made from.
+    pub fn in_precision(&self, precision: Precision, fp32_model: [u8; 32]) -> Metadata {
+        let mut metadata = Metadata {
+            precision,
+            ..self.clone()
+        };
+        metadata.extra.insert(FP32_MODEL.to_owned(), hex::encode(fp32_model));
+        metadata
     }
 
     /// The properties as key and text: the fields in a fixed order, then the extra ones by key.

@@ -2,8 +2,9 @@
 
 use tengen_games::{ActionBlock, AnyGame, Fingerprint};
 use tengen_network::{
-    Config, Metadata, MetadataError, Precision, ReadError, Shape, Tensor, Weights, WeightsError, WriteError, model_id,
-    random_weights, read_metadata, read_weights, write_onnx,
+    Activation, ActivationRange, ActivationRanges, Config, FP32_MODEL, Metadata, MetadataError, Precision, RangeError,
+    ReadError, Shape, Tensor, Weights, WeightsError, WriteError, model_id, random_weights, read_metadata, read_weights,
+    write_onnx, write_onnx_fp16, write_onnx_int8,
 };
 
 fn shape() -> Shape {
@@ -54,6 +55,85 @@ fn the_same_network_has_the_same_bytes_on_every_machine() {
     assert_eq!(file, self::file());
     // Changes only when the file format, the graph or the random network is changed on purpose.
     assert_eq!(hex::encode(model_id(&file)), GOLDEN);
+}
+
+fn ranges() -> ActivationRanges {
+    let mut ranges = ActivationRanges::new();
+    for activation in shape().activations() {
+        let min = if activation.is_signed() { -2.0 } else { 0.0 };
+        ranges.include(activation, ActivationRange { min, max: 4.0 });
+    }
+    ranges
+}
+
+/// The file of the same network in another precision, with what it says of itself.
+fn reduced(precision: Precision) -> (Vec<u8>, Metadata) {
+    let (weights, metadata) = (
+        random_weights(&shape(), 7),
+        metadata().in_precision(precision, model_id(&file())),
+    );
+    let file = match precision {
+        Precision::Int8 => write_onnx_int8(&shape(), &weights, &ranges(), &metadata),
+        Precision::Fp16 => write_onnx_fp16(&shape(), &weights, &metadata),
+        other => panic!("{other} is not reduced"),
+    };
+    (file.expect("weights and ranges fit"), metadata)
+}
+
+#[test]
+fn a_file_in_a_reduced_precision_says_which_network_it_is_and_has_no_weights_to_read() {
+    for precision in [Precision::Int8, Precision::Fp16] {
+        let (file, metadata) = reduced(precision);
+        assert_eq!(file, reduced(precision).0);
+        let read = read_metadata(&file).expect("metadata");
+        assert_eq!(read, metadata);
+        assert_eq!((read.precision, read.step), (precision, 45_678));
+        assert_eq!(read.extra[FP32_MODEL], GOLDEN);
+        let error = read_weights(&file).expect_err("no floats of training");
+        assert_eq!(error, ReadError::Precision { precision });
+        assert!(error.to_string().contains(precision.as_str()), "{error}");
+    }
+}
+
+#[test]
+fn a_file_is_written_in_the_precision_that_its_metadata_states() {
+    let weights = random_weights(&shape(), 7);
+    let int8 = metadata().in_precision(Precision::Int8, [1; 32]);
+    for (written, refused) in [
+        (Precision::Fp32, write_onnx(&shape(), &weights, &int8)),
+        (Precision::Fp16, write_onnx_fp16(&shape(), &weights, &int8)),
+    ] {
+        let stated = Precision::Int8;
+        assert_eq!(refused, Err(WriteError::Precision { stated, written }));
+    }
+    let refused = write_onnx_int8(&shape(), &weights, &ranges(), &metadata()).expect_err("metadata of fp32");
+    assert_eq!(
+        refused.to_string(),
+        "the metadata says precision fp32, and the file is in int8"
+    );
+}
+
+#[test]
+fn an_int8_file_wants_a_range_of_every_activation() {
+    let metadata = metadata().in_precision(Precision::Int8, [1; 32]);
+    let write = |ranges: &ActivationRanges| write_onnx_int8(&shape(), &random_weights(&shape(), 7), ranges, &metadata);
+    assert_eq!(
+        write(&ActivationRanges::new()),
+        Err(WriteError::Ranges(RangeError::Missing {
+            activation: Activation::Input
+        }))
+    );
+    let mut infinite = ranges();
+    let seen = ActivationRange {
+        min: 0.0,
+        max: f32::INFINITY,
+    };
+    infinite.include(Activation::Block(1), seen);
+    let error = write(&infinite).expect_err("no steps of such a range");
+    assert_eq!(
+        error.to_string(),
+        "activation blocks.1 has the range 0 to inf, which is not finite"
+    );
 }
 
 #[test]

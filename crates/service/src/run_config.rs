@@ -3,6 +3,7 @@
 //! `[run]` and `[network]` are fixed once a run exists; every other section may change between starts. The file is read
 //! through the `config` crate, so `TENGEN_LEARNER__BATCH=128` in the environment overrides `[learner] batch`.
 
+mod export;
 mod gate;
 mod ratings;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::process_config::run_variables;
 
+pub use export::{ExportSection, ReducedPrecision};
 pub use gate::{ExhaustedOpenings, GateKind, GateSection, PoolSection, QueuePolicy, SprtSection, SprtUnit};
 pub use ratings::RatingsSection;
 
@@ -64,6 +66,9 @@ pub struct RunConfig {
     /// How the network is trained.
     #[serde(default)]
     pub learner: LearnerSection,
+    /// The precisions that networks are published in.
+    #[serde(default)]
+    pub export: ExportSection,
     /// How an actor plays.
     #[serde(default)]
     pub actor: ActorSection,
@@ -352,6 +357,7 @@ impl RunConfig {
         faults.extend(self.gate.faults());
         faults.extend(self.ratings.faults());
         faults.extend(self.learner.faults());
+        faults.extend(self.export.faults());
         if let Err(error) = self.search.validate() {
             faults.extend(error.faults.into_iter().map(|fault| format!("search.{fault}")));
         }

@@ -79,7 +79,7 @@ impl Subject {
         let game = AnyGame::parse(&run.run.game).context("run.game")?;
         Ok(Subject {
             shape: Shape::new(game.spec(), &run.network)?,
-            config: LearnerConfig::from_section(&run.learner)?,
+            config: LearnerConfig::from_sections(&run.learner, &run.export)?,
             name: run.run.name,
             seed: run.run.seed,
             game,

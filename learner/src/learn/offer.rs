@@ -22,6 +22,7 @@ use crate::publish::{Place, Publication, publish};
 use crate::reporter::Reporter;
 use crate::setup::Setup;
 use crate::trainer::Trainer;
+use crate::variants::variants;
 use crate::wire::reason;
 
 /// Closes no iteration: it learned from no game of the run.
@@ -130,7 +131,7 @@ impl Offer {
     }
 }
 
-/// The kept network as a file of the run, proved once more in ONNX Runtime.
+/// The kept network as a file of the run, proved once more in ONNX Runtime, and in the precisions that the run file names.
 fn publication(
     subject: &Subject,
     path: &Path,
@@ -146,5 +147,7 @@ fn publication(
     let extra = graduate.extra.into_iter().chain([(TRAIN_POSITIONS, "0".to_owned())]);
     let metadata = subject.metadata(run_id, extra);
     let export = export(&trainer, graduate.losses, metadata, &graduate.positions, threads)?;
-    Ok(Publication::new(STARTING, run_id, graduate.step, export))
+    let planes = &graduate.positions.batch.planes;
+    let variants = variants(&subject.shape, &export, planes, &subject.config.export, threads);
+    Ok(Publication::new(STARTING, run_id, graduate.step, export, variants))
 }

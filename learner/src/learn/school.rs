@@ -20,6 +20,7 @@ use crate::device::device_name;
 use crate::export::{PARITY_POSITIONS, export};
 use crate::setup::RunIdentity;
 use crate::trainer::{SmoothedLosses, Trainer};
+use crate::variants::positions_wanted;
 
 /// Time between two lines about an epoch in progress.
 const PROGRESS_EVERY: Duration = Duration::from_secs(10);
@@ -42,7 +43,7 @@ pub(super) struct Graduate {
     pub(super) step: u64,
     /// Smoothed losses of training then.
     pub(super) losses: SmoothedLosses,
-    /// Real positions to check its file on, seen as they were played.
+    /// Real positions to check its files on, seen as they were played.
     pub(super) positions: Positions,
     /// What its metadata says of where it comes from.
     pub(super) extra: Vec<(&'static str, String)>,
@@ -265,7 +266,7 @@ impl School {
                 policy: best.train_policy_loss,
                 value: best.train_value_loss,
             },
-            positions: batches.positions(PARITY_POSITIONS)?,
+            positions: batches.positions(positions_wanted(&self.subject.config.export))?,
             extra: self.extra(report),
             epoch: best.epoch,
             validation: best.validation,

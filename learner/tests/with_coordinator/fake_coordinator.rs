@@ -242,6 +242,30 @@ fn records(games: u32) -> Vec<Record> {
     game().visit(Random(games))
 }
 
+/// The files of a network and of its variants, which must add up to these bytes.
+fn files(model: &Model, mut bytes: Vec<u8>) -> Result<Vec<Vec<u8>>, Status> {
+    let variants = model
+        .variants
+        .iter()
+        .map(|variant| (&variant.file_id, variant.size_bytes));
+    let mut files = Vec::new();
+    for (id, size) in std::iter::once((&model.model_id, model.size_bytes)).chain(variants) {
+        if bytes.len() < size as usize {
+            return Err(Status::invalid_argument("bytes are missing"));
+        }
+        let rest = bytes.split_off(size as usize);
+        if model_id(&bytes) != id[..] {
+            return Err(Status::invalid_argument("a file is not the one that was described"));
+        }
+        files.push(std::mem::replace(&mut bytes, rest));
+    }
+    if bytes.is_empty() {
+        Ok(files)
+    } else {
+        Err(Status::invalid_argument("there are more bytes than were described"))
+    }
+}
+
 /// These items, then nothing for ever.
 fn then_silence<T: Send + 'static>(items: Vec<T>) -> Answers<T> {
     Box::pin(tokio_stream::iter(items).map(Ok).chain(tokio_stream::pending()))
@@ -391,14 +415,15 @@ impl ModelService for Coordinator {
         if matches!(publishing, Publishing::Away) {
             return Err(Status::unavailable("not now"));
         }
-        let mut file = Vec::new();
+        let mut bytes = Vec::new();
         while let Some(next) = parts.message().await? {
             let Some(Part::Chunk(chunk)) = next.part else {
                 return Err(Status::invalid_argument("two headers"));
             };
-            file.extend_from_slice(&chunk);
+            bytes.extend_from_slice(&chunk);
         }
         let model = header.model.clone().unwrap();
+        let file = files(&model, bytes)?.swap_remove(0);
         let same = |(header, _): &(PublishHeader, Vec<u8>)| header.model.as_ref() == Some(&model);
         if self.state().published.iter().any(same) {
             return Ok(Response::new(model));

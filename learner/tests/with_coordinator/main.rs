@@ -15,6 +15,7 @@ use fake_coordinator::{Coordinator, Publishing, State};
 use tengen_learner::Options;
 use tengen_learner::checkpoint::CheckpointFolder;
 use tengen_network::{model_id, read_metadata};
+use tengen_proto::v1::Precision;
 use tengen_replay::testing::RedisServer;
 use tengen_replay::{LoggedGame, RedisOptions, RedisWriter, Standing};
 use tokio::task::JoinHandle;
@@ -106,6 +107,13 @@ async fn candidates_follow_each_other_and_a_restart_goes_on_where_it_was() {
             let metadata = read_metadata(file).unwrap();
             assert_eq!(metadata.to_json(), model.metadata_json);
             assert_eq!((metadata.run.as_str(), metadata.step), ("fake-1", step));
+            // The coordinator has held each file against its description.
+            let [int8] = model.variants.as_slice() else {
+                panic!("{} variants", model.variants.len())
+            };
+            assert_eq!(int8.precision(), Precision::Int8);
+            let fidelity = int8.fidelity.unwrap();
+            assert!(fidelity.positions > 0 && fidelity.policy_kl < 0.01, "{fidelity:?}");
         }
         assert_eq!(
             (state.status.step, state.status.step_limit),
@@ -134,6 +142,21 @@ async fn candidates_follow_each_other_and_a_restart_goes_on_where_it_was() {
     let state = coordinator.state();
     assert_eq!(state.registered[1].step, positions / 32);
     assert_eq!((state.published.len(), state.downloads), (2, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_wants_fp32_alone_gets_it_alone() {
+    let coordinator = Coordinator::new(60);
+    let positions = coordinator.positions();
+    coordinator.state().run_toml.push_str("[export]\nprecisions = []\n");
+    coordinator.state().due = (1, positions);
+    let serving = coordinator.serve().await;
+    let data = tempfile::tempdir().unwrap();
+    let mut learner = Learner::start(&serving.url(), data.path());
+    learner.until(&coordinator, published(1)).await;
+    learner.stop().await;
+    let state = coordinator.state();
+    assert!(state.published[0].0.model.as_ref().unwrap().variants.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 //! else shared with the ONNX writer.
 
 use tengen_games::{ActionBlock, triangle_cells};
-use tengen_network::{Shape, Weights};
+use tengen_network::{Activation, Shape, Weights};
 
 /// Feature maps of one position, `[channels, rows, cols]`.
 struct Maps {
@@ -107,6 +107,16 @@ fn linear(weights: &Weights, layer: &str, input: &[f64]) -> Vec<f64> {
 
 /// Policy logits `[A]` and wdl logits of one position.
 pub(crate) fn forward(shape: &Shape, weights: &Weights, planes: &[u8]) -> (Vec<f64>, Vec<f64>) {
+    observed(shape, weights, planes, |_, _| {})
+}
+
+/// The same, and shows the values of every activation.
+pub(crate) fn observed(
+    shape: &Shape,
+    weights: &Weights,
+    planes: &[u8],
+    mut observe: impl FnMut(Activation, &[f64]),
+) -> (Vec<f64>, Vec<f64>) {
     let cells = shape.rows * shape.cols;
     let scaled = |(index, byte): (usize, &u8)| f64::from(*byte) * f64::from(shape.plane_scales[index / cells]);
     let data = planes.iter().enumerate().map(scaled).collect();
@@ -117,12 +127,16 @@ pub(crate) fn forward(shape: &Shape, weights: &Weights, planes: &[u8]) -> (Vec<f
         data,
     };
 
+    observe(Activation::Input, &input.data);
     let mut tower = conv(weights, "stem", &input).relu();
+    observe(Activation::Stem, &tower.data);
     for block in 0..shape.blocks {
-        let inner = conv(weights, &format!("blocks.{block}.conv1"), &tower).relu();
-        tower = conv(weights, &format!("blocks.{block}.conv2"), &inner)
-            .plus(&tower)
-            .relu();
+        let first = conv(weights, &format!("blocks.{block}.conv1"), &tower).relu();
+        observe(Activation::BlockFirst(block), &first.data);
+        let second = conv(weights, &format!("blocks.{block}.conv2"), &first);
+        observe(Activation::BlockSecond(block), &second.data);
+        tower = second.plus(&tower).relu();
+        observe(Activation::Block(block), &tower.data);
     }
 
     let mut policy = Vec::new();

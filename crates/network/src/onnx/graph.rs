@@ -1,5 +1,7 @@
 //! A small builder of ONNX graphs: nodes are added in order, each returning the name of its output.
 
+use half::f16;
+
 use super::proto::attribute_proto::AttributeType;
 use super::proto::tensor_proto::DataType;
 use super::proto::tensor_shape_proto::{Dimension, dimension};
@@ -7,6 +9,43 @@ use super::proto::{
     AttributeProto, GraphProto, NodeProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, type_proto,
 };
 use crate::weights::Tensor;
+
+/// The elements of a constant, in row-major order.
+pub(super) enum Elements<'a> {
+    /// 32-bit floats.
+    F32(&'a [f32]),
+    /// 16-bit floats.
+    F16(&'a [f16]),
+    /// Unsigned bytes.
+    U8(&'a [u8]),
+    /// Signed bytes.
+    I8(&'a [i8]),
+    /// 32-bit integers.
+    I32(&'a [i32]),
+}
+
+impl Elements<'_> {
+    fn kind(&self) -> DataType {
+        match self {
+            Elements::F32(_) => DataType::Float,
+            Elements::F16(_) => DataType::Float16,
+            Elements::U8(_) => DataType::Uint8,
+            Elements::I8(_) => DataType::Int8,
+            Elements::I32(_) => DataType::Int32,
+        }
+    }
+
+    /// Little-endian, as the format defines its `raw_data`.
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Elements::F32(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+            Elements::F16(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+            Elements::U8(values) => values.to_vec(),
+            Elements::I8(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+            Elements::I32(values) => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        }
+    }
+}
 
 /// An attribute of a node.
 pub(super) enum Attribute<'a> {
@@ -39,17 +78,20 @@ impl GraphBuilder {
         self.0.output.push(value_info(name, kind, dims));
     }
 
-    /// Adds a constant.
-    pub(super) fn initializer(&mut self, name: &str, tensor: &Tensor) {
-        // `raw_data` is little-endian by the format's definition.
-        let raw = tensor.data().iter().flat_map(|value| value.to_le_bytes()).collect();
+    /// Adds a constant of this shape.
+    pub(super) fn constant(&mut self, name: &str, shape: &[usize], elements: &Elements<'_>) {
         self.0.initializer.push(TensorProto {
             name: Some(name.to_owned()),
-            dims: tensor.shape().iter().map(|dim| *dim as i64).collect(),
-            data_type: Some(DataType::Float as i32),
-            raw_data: Some(raw),
+            dims: shape.iter().map(|dim| *dim as i64).collect(),
+            data_type: Some(elements.kind() as i32),
+            raw_data: Some(elements.bytes()),
             ..TensorProto::default()
         });
+    }
+
+    /// Adds a constant of 32-bit floats.
+    pub(super) fn floats(&mut self, name: &str, tensor: &Tensor) {
+        self.constant(name, tensor.shape(), &Elements::F32(tensor.data()));
     }
 
     /// Adds a node with one output, which bears the node's name, and returns that name.

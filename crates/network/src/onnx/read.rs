@@ -7,7 +7,7 @@ use prost::Message;
 use super::SCALE_NAME;
 use super::proto::tensor_proto::{DataLocation, DataType};
 use super::proto::{ModelProto, TensorProto};
-use crate::metadata::{Metadata, MetadataError};
+use crate::metadata::{FP32_MODEL, Metadata, MetadataError, Precision};
 use crate::weights::{Tensor, Weights, WeightsError};
 
 /// Why bytes are not a readable model.
@@ -19,6 +19,15 @@ pub enum ReadError {
     /// A model without a graph.
     #[error("the ONNX model has no graph")]
     NoGraph,
+    /// A file in another precision than 32-bit floats.
+    #[error(
+        "the file holds the network in {precision}: weights are read from its fp32 file, whose id is the property \
+         {FP32_MODEL}"
+    )]
+    Precision {
+        /// The precision.
+        precision: Precision,
+    },
     /// An initialiser that is not plain 32-bit floats in the file.
     #[error("the tensor {name} is not stored as 32-bit floats in the file")]
     NotFloat {
@@ -55,9 +64,14 @@ pub fn read_metadata(model: &[u8]) -> Result<Metadata, ReadError> {
     Ok(Metadata::from_properties(pairs)?)
 }
 
-/// The weights of the model file `model`. Whether they are those of a shape is for [`Weights::check`] to say.
+/// The weights of the model file `model`, which must be one in fp32: in any other precision they are no longer what was
+/// trained. Whether they are those of a shape is for [`Weights::check`] to say.
 pub fn read_weights(model: &[u8]) -> Result<Weights, ReadError> {
-    let graph = decode(model)?.graph.ok_or(ReadError::NoGraph)?;
+    let model = decode(model)?;
+    if let Some(precision) = reduced_precision(&model) {
+        return Err(ReadError::Precision { precision });
+    }
+    let graph = model.graph.ok_or(ReadError::NoGraph)?;
     let mut weights = Weights::new();
     for initializer in graph.initializer {
         let name = initializer.name.clone().unwrap_or_default();
@@ -71,6 +85,13 @@ pub fn read_weights(model: &[u8]) -> Result<Weights, ReadError> {
 
 fn decode(model: &[u8]) -> Result<ModelProto, ReadError> {
     ModelProto::decode(model).map_err(|error| ReadError::Decode(error.to_string()))
+}
+
+/// The precision that the properties name, where it is not fp32. Files of other origin need not have any.
+fn reduced_precision(model: &ModelProto) -> Option<Precision> {
+    let mut properties = model.metadata_props.iter();
+    let stated = properties.find(|entry| entry.key.as_deref() == Some("precision"))?;
+    Precision::parse(stated.value.as_deref()?).filter(|precision| *precision != Precision::Fp32)
 }
 
 fn tensor(name: &str, initializer: TensorProto) -> Result<Tensor, ReadError> {

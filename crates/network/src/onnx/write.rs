@@ -1,17 +1,21 @@
-//! Writing a network as an ONNX file: the graph of [`architecture`](crate::architecture) in standard operators.
+//! Writing a network as an ONNX file: the graph of [`architecture`](crate::architecture) in standard operators, its tower
+//! in the arithmetic of a precision.
 //!
-//! The same shape, weights and metadata always give the same bytes.
+//! The same network, metadata and ranges always give the same bytes.
 
 use prost::Message;
-use tengen_games::{ActionBlock, triangle_cells};
 
-use super::graph::{Attribute, GraphBuilder};
+use super::floats::Floats;
+use super::graph::GraphBuilder;
+use super::int8::Integers;
 use super::proto::tensor_proto::DataType;
-use super::proto::{ModelProto, OperatorSetIdProto, StringStringEntryProto};
-use super::{INPUT_NAME, POLICY_NAME, SCALE_NAME, WDL_NAME};
-use crate::metadata::{Metadata, MetadataError};
+use super::proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto};
+use super::tower::{Arithmetic, tower};
+use super::{INPUT_NAME, POLICY_NAME, WDL_NAME, heads};
+use crate::activation::{ActivationRanges, RangeError};
+use crate::metadata::{Metadata, MetadataError, Precision};
 use crate::shape::Shape;
-use crate::weights::{Tensor, Weights, WeightsError};
+use crate::weights::{Weights, WeightsError};
 
 /// The format's version: the newest that every ONNX Runtime since 1.13 reads.
 const IR_VERSION: i64 = 8;
@@ -27,23 +31,82 @@ pub enum WriteError {
     /// The metadata speaks of another network.
     #[error(transparent)]
     Metadata(#[from] MetadataError),
+    /// The metadata speaks of another precision.
+    #[error("the metadata says precision {stated}, and the file is in {written}")]
+    Precision {
+        /// What the metadata says.
+        stated: Precision,
+        /// What would be written.
+        written: Precision,
+    },
+    /// The ranges are not those of the shape.
+    #[error(transparent)]
+    Ranges(#[from] RangeError),
+    /// A weight beyond the greatest 16-bit float.
+    #[error("element {index} of tensor {name} is {value}, which no 16-bit float can hold")]
+    TooLarge {
+        /// The tensor.
+        name: String,
+        /// Index in row-major order.
+        index: usize,
+        /// The element.
+        value: f32,
+    },
 }
 
-/// The ONNX file of this network: input `planes` u8 `[N, C, H, W]`, outputs `policy` f32 `[N, A]` and `wdl` f32
-/// `[N, 3]`, dynamic `N`, with `metadata` as properties.
+/// The ONNX file of this network in 32-bit floats: input `planes` u8 `[N, C, H, W]`, outputs `policy` f32 `[N, A]` and
+/// `wdl` f32 `[N, 3]`, dynamic `N`, with `metadata` as properties.
 pub fn write_onnx(shape: &Shape, weights: &Weights, metadata: &Metadata) -> Result<Vec<u8>, WriteError> {
+    write(shape, weights, metadata, &Floats::Single)
+}
+
+/// The same with planes, weights and values of the tower in 16-bit floats, rounded to the nearest. The heads compute in
+/// 32 bits.
+pub fn write_onnx_fp16(shape: &Shape, weights: &Weights, metadata: &Metadata) -> Result<Vec<u8>, WriteError> {
+    write(shape, weights, metadata, &Floats::Half)
+}
+
+/// The same with the convolutions of the tower in 8-bit integers, values between them in bytes that cover their
+/// `ranges`. What lies beyond a range is cut off at its end. The heads compute in 32-bit floats.
+///
+/// **Weights use 7 of their 8 bits** (-64..=63), so that two products of a byte and a weight always fit into the 16 bits
+/// in which CPUs without VNNI instructions add them: every CPU computes the same integer sums.
+pub fn write_onnx_int8(
+    shape: &Shape,
+    weights: &Weights,
+    ranges: &ActivationRanges,
+    metadata: &Metadata,
+) -> Result<Vec<u8>, WriteError> {
+    ranges.check(shape)?;
+    write(shape, weights, metadata, &Integers { weights, ranges })
+}
+
+fn write<A: Arithmetic>(
+    shape: &Shape,
+    weights: &Weights,
+    metadata: &Metadata,
+    arithmetic: &A,
+) -> Result<Vec<u8>, WriteError> {
     weights.check(shape)?;
     metadata.check(shape)?;
+    let (stated, written) = (metadata.precision, arithmetic.precision());
+    if stated != written {
+        return Err(WriteError::Precision { stated, written });
+    }
 
-    let mut writer = Writer {
-        graph: GraphBuilder::new("tengen"),
-        shape,
-    };
-    writer.constants(weights)?;
-    let tower = writer.tower();
-    writer.policy(&tower);
-    writer.value(&tower);
+    let mut graph = GraphBuilder::new("tengen");
+    graph.input(INPUT_NAME, DataType::Uint8, &[shape.planes, shape.rows, shape.cols]);
+    graph.output(POLICY_NAME, DataType::Float, &[shape.actions()]);
+    graph.output(WDL_NAME, DataType::Float, &[3]);
+    arithmetic.constants(&mut graph, shape, weights)?;
+    let tower = tower(&mut graph, shape, arithmetic)?;
+    heads::policy(&mut graph, shape, &tower);
+    heads::value(&mut graph, &tower);
+    Ok(file(graph.finish(), metadata))
+}
 
+/// The file's bytes.
+fn file(graph: GraphProto, metadata: &Metadata) -> Vec<u8> {
     let property = |(key, value)| StringStringEntryProto {
         key: Some(key),
         value: Some(value),
@@ -55,145 +118,9 @@ pub fn write_onnx(shape: &Shape, weights: &Weights, metadata: &Metadata) -> Resu
             version: Some(OPSET),
         }],
         producer_name: Some("tengen".to_owned()),
-        graph: Some(writer.graph.finish()),
+        graph: Some(graph),
         metadata_props: metadata.properties().into_iter().map(property).collect(),
         ..ModelProto::default()
     };
-    Ok(model.encode_to_vec())
-}
-
-/// A graph under construction and the shape it follows.
-struct Writer<'a> {
-    graph: GraphBuilder,
-    shape: &'a Shape,
-}
-
-impl Writer<'_> {
-    /// Declares input and outputs and adds the weights, then the plane scales.
-    fn constants(&mut self, weights: &Weights) -> Result<(), WeightsError> {
-        let shape = self.shape;
-        self.graph
-            .input(INPUT_NAME, DataType::Uint8, &[shape.planes, shape.rows, shape.cols]);
-        self.graph.output(POLICY_NAME, DataType::Float, &[shape.actions()]);
-        self.graph.output(WDL_NAME, DataType::Float, &[3]);
-        for (name, tensor) in weights.iter() {
-            self.graph.initializer(name, tensor);
-        }
-        let scales = Tensor::new(vec![shape.planes, 1, 1], shape.plane_scales.clone())?;
-        self.graph.initializer(SCALE_NAME, &scales);
-        Ok(())
-    }
-
-    /// Cast, scale, stem and blocks. Returns the name of the tower's output.
-    fn tower(&mut self) -> String {
-        let float = Attribute::Int("to", DataType::Float as i64);
-        let bytes = self.graph.node("Cast", "input.cast", &[INPUT_NAME], &[float]);
-        let input = self.graph.node("Mul", "input.scaled", &[&bytes, SCALE_NAME], &[]);
-        let stem = self.conv("stem", &input, 3);
-        let mut tower = self.relu("stem", &stem);
-        for block in 0..self.shape.blocks {
-            let first = self.conv(&format!("blocks.{block}.conv1"), &tower, 3);
-            let first = self.relu(&format!("blocks.{block}.conv1"), &first);
-            let second = self.conv(&format!("blocks.{block}.conv2"), &first, 3);
-            let sum = self
-                .graph
-                .node("Add", &format!("blocks.{block}.sum"), &[&second, &tower], &[]);
-            tower = self.relu(&format!("blocks.{block}"), &sum);
-        }
-        tower
-    }
-
-    /// The policy parts in the order of the action blocks, joined as the output `policy`.
-    fn policy(&mut self, tower: &str) {
-        let mut parts = Vec::new();
-        for (index, block) in self.shape.action_blocks.iter().enumerate() {
-            let name = format!("policy.{index}");
-            let part = match block {
-                ActionBlock::Cells { .. } => {
-                    let maps = self.conv(&name, tower, 1);
-                    self.flatten(&name, &maps)
-                }
-                ActionBlock::Columns => {
-                    let map = self.conv(&name, tower, 1);
-                    // Over the single map and the rows: [N, 1, H, W] to [N, W].
-                    let axes = [Attribute::Ints("axes", &[1, 2]), Attribute::Int("keepdims", 0)];
-                    self.graph.node("ReduceMean", &format!("{name}.mean"), &[&map], &axes)
-                }
-                ActionBlock::Triangle => {
-                    let map = self.conv(&name, tower, 1);
-                    let flat = self.flatten(&name, &map);
-                    let cells: Vec<i64> = triangle_cells(self.shape.rows).map(|cell| cell as i64).collect();
-                    let values = [Attribute::Ints("value_ints", &cells)];
-                    let cells = self.graph.node("Constant", &format!("{name}.cells"), &[], &values);
-                    let axis = [Attribute::Int("axis", 1)];
-                    self.graph
-                        .node("Gather", &format!("{name}.triangle"), &[&flat, &cells], &axis)
-                }
-                ActionBlock::Global { .. } => {
-                    let pooled = self.pool(&name, tower);
-                    self.linear(&name, &format!("{name}.gemm"), &pooled)
-                }
-            };
-            parts.push(part);
-        }
-        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        self.graph
-            .node("Concat", POLICY_NAME, &parts, &[Attribute::Int("axis", 1)]);
-    }
-
-    /// The value head, ending in the output `wdl`.
-    fn value(&mut self, tower: &str) {
-        let maps = self.conv("value.conv", tower, 1);
-        let maps = self.relu("value.conv", &maps);
-        let pooled = self.pool("value", &maps);
-        let hidden = self.linear("value.hidden", "value.hidden.gemm", &pooled);
-        let hidden = self.relu("value.hidden", &hidden);
-        self.linear("value.out", WDL_NAME, &hidden);
-    }
-
-    fn conv(&mut self, name: &str, input: &str, kernel: i64) -> String {
-        let pad = kernel / 2;
-        let attributes = [
-            Attribute::Ints("kernel_shape", &[kernel, kernel]),
-            Attribute::Ints("pads", &[pad, pad, pad, pad]),
-        ];
-        let (weight, bias) = (format!("{name}.weight"), format!("{name}.bias"));
-        self.graph
-            .node("Conv", &format!("{name}.conv"), &[input, &weight, &bias], &attributes)
-    }
-
-    fn linear(&mut self, name: &str, output: &str, input: &str) -> String {
-        let (weight, bias) = (format!("{name}.weight"), format!("{name}.bias"));
-        // Weights are [out, in].
-        self.graph
-            .node("Gemm", output, &[input, &weight, &bias], &[Attribute::Int("transB", 1)])
-    }
-
-    fn relu(&mut self, name: &str, input: &str) -> String {
-        self.graph.node("Relu", &format!("{name}.relu"), &[input], &[])
-    }
-
-    fn flatten(&mut self, name: &str, input: &str) -> String {
-        self.graph.node(
-            "Flatten",
-            &format!("{name}.flat"),
-            &[input],
-            &[Attribute::Int("axis", 1)],
-        )
-    }
-
-    /// Mean and max over the board, means first: `[N, X, H, W]` to `[N, 2 X]`.
-    fn pool(&mut self, name: &str, input: &str) -> String {
-        let mean = self
-            .graph
-            .node("GlobalAveragePool", &format!("{name}.mean"), &[input], &[]);
-        let max = self.graph.node("GlobalMaxPool", &format!("{name}.max"), &[input], &[]);
-        let both = self.graph.node(
-            "Concat",
-            &format!("{name}.pool"),
-            &[&mean, &max],
-            &[Attribute::Int("axis", 1)],
-        );
-        self.flatten(&format!("{name}.pool"), &both)
-    }
+    model.encode_to_vec()
 }

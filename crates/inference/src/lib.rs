@@ -1,4 +1,5 @@
-//! Running networks in ONNX Runtime: sessions, batching, and the probes that prove a session right.
+//! Running networks in ONNX Runtime: sessions, batching, the probes that prove a session right, and the comparison that
+//! proves a reduced precision faithful.
 //!
 //! [`init`] loads the runtime once per process; a [`Session`] is one loaded model and belongs to one thread, which
 //! feeds it batches of feature planes and reads [`Outputs`] of logits. Masking, softmax over legal actions and all
@@ -9,6 +10,7 @@
 mod batch;
 mod device;
 mod error;
+mod fidelity;
 mod load;
 mod probe;
 mod runtime;
@@ -17,6 +19,7 @@ mod telemetry;
 
 pub use device::{Device, ParseDeviceError};
 pub use error::InferenceError;
+pub use fidelity::{Divergence, FAITHFUL_KL_MAX, FAITHFUL_VALUE_ERROR_MAX, compare_precisions};
 pub use probe::{PARITY_TOLERANCE, Probe, run_probes, softmax};
 pub use runtime::{RuntimeInfo, init, runtime};
 pub use session::{Outputs, Session, SessionOptions, Signature};

@@ -1,7 +1,8 @@
 //! Answers of networks that need not be asked for again.
 //!
-//! The key is a 128-bit BLAKE3 of the network's id and everything the network is shown, its feature planes: two positions
-//! with equal planes have equal answers, whatever led to them, and a new network never sees an old one's. What is kept are
+//! The key is a 128-bit BLAKE3 of the network's file and everything the network is shown, its feature planes: two positions
+//! with equal planes have equal answers, whatever led to them, and a new network never sees an old one's, nor one precision
+//! another's. What is kept are
 //! the raw logits; the search masks them for the position that asked. Two different keys collide with a chance of
 //! 2^-128 a pair, which is not handled.
 //!
@@ -22,10 +23,10 @@ const SHARDS: usize = 64;
 pub(crate) struct Key(u128);
 
 impl Key {
-    /// The key of these planes for this network.
-    pub(crate) fn of(model: ModelId, planes: &[u8]) -> Key {
+    /// The key of these planes for the network in this file.
+    pub(crate) fn of(file: ModelId, planes: &[u8]) -> Key {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&model.0);
+        hasher.update(&file.0);
         hasher.update(planes);
         let mut bytes = [0; 16];
         bytes.copy_from_slice(&hasher.finalize().as_bytes()[..16]);

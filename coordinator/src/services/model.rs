@@ -13,6 +13,7 @@ use crate::files::ModelFiles;
 use crate::messages;
 use crate::store::StoreError;
 use crate::store::models::{self, ModelRow};
+use crate::store::variants::{self, FileRow};
 
 /// Bytes of one chunk of a download.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -86,22 +87,25 @@ impl ModelService for ModelApi {
     ) -> Result<Response<Self::DownloadModelStream>, Status> {
         let v1::DownloadModelRequest { model_id, offset } = request.into_inner();
         let id = ModelId::from_bytes(&model_id).map_err(|error| errors::bad_field("model_id", error))?;
-        let row = self.archive.read(move |connection| models::get(connection, id)).await?;
-        let row =
-            row.ok_or_else(|| errors::refusal(Code::NotFound, "NO_SUCH_MODEL", format!("there is no model {id}")))?;
-        if row.removed_ms.is_some() {
+        let file = self
+            .archive
+            .read(move |connection| variants::file(connection, id))
+            .await?;
+        let file =
+            file.ok_or_else(|| errors::refusal(Code::NotFound, "NO_SUCH_MODEL", format!("there is no model {id}")))?;
+        if file.removed_ms.is_some() {
             let message = format!("the file of model {id} was removed by the run's retention; its description stays");
             return Err(errors::refusal(Code::NotFound, "MODEL_REMOVED", message));
         }
-        if offset > row.size_bytes {
+        if offset > file.size_bytes {
             let message = format!(
                 "offset {offset} is beyond the end, the file has {} bytes",
-                row.size_bytes
+                file.size_bytes
             );
             return Err(errors::refusal(Code::OutOfRange, "OFFSET", message));
         }
         let (chunks, stream) = mpsc::channel(CHUNKS_MAX);
-        tokio::spawn(download(self.archive.files.clone(), row, offset, chunks));
+        tokio::spawn(download(self.archive.files.clone(), file, offset, chunks));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
@@ -130,15 +134,15 @@ impl ModelService for ModelApi {
 
 async fn download(
     files: ModelFiles,
-    row: ModelRow,
+    file: FileRow,
     mut offset: u64,
     chunks: mpsc::Sender<Result<v1::ModelChunk, Status>>,
 ) {
-    while offset < row.size_bytes {
-        let (files, name) = (files.clone(), row.file_name.clone());
+    while offset < file.size_bytes {
+        let (files, name) = (files.clone(), file.file_name.clone());
         let chunk = match blocking(move || files.read(&name, offset, CHUNK_BYTES)).await {
             Ok(Ok(data)) if !data.is_empty() => Ok(v1::ModelChunk { offset, data }),
-            Ok(Ok(_)) => Err(errors::internal(&format!("the file {} ends early", row.file_name))),
+            Ok(Ok(_)) => Err(errors::internal(&format!("the file {} ends early", file.file_name))),
             Ok(Err(error)) => Err(errors::internal(&error)),
             Err(status) => Err(status),
         };

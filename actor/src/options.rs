@@ -9,7 +9,7 @@ use tengen_games::AnyGame;
 use tengen_inference::{Device, SessionOptions};
 use tengen_selfplay::{DriverOptions, EvaluationCache};
 use tengen_service::credentials::ConnectArgs;
-use tengen_service::run_config::CACHE_MIB;
+use tengen_service::run_config::{CACHE_MIB, WantedPrecision};
 
 /// Smallest spool: its reserve holds the largest game there is.
 const SPOOL_BYTES_MIN: u64 = 64 << 20;
@@ -45,6 +45,9 @@ pub struct Options {
     /// Where networks are evaluated: auto, cpu or cuda:N
     #[arg(long, value_name = "DEVICE", default_value_t = Device::Auto)]
     pub device: Device,
+    /// Which of a network's precisions is played. A reduced one is taken only where it agrees with fp32 on this machine
+    #[arg(long, value_name = "PRECISION", value_enum, default_value_t = WantedPrecision::Auto)]
+    pub precision: WantedPrecision,
     /// Most bytes of finished games on disk that have no verdict yet. At seven eighths of it self-play pauses until the
     /// coordinator has taken some; the rest is for matches and for games in flight. What the coordinator refuses goes to
     /// rejected/ in the data folder, with the reason
@@ -125,5 +128,8 @@ mod tests {
             .options;
         assert_eq!(elsewhere.data, PathBuf::from("D"));
         assert!(Cli::try_parse_from(["tengen-actor"]).is_err());
+        assert_eq!(alone.precision, WantedPrecision::Auto);
+        let reduced = Cli::try_parse_from(["tengen-actor", "--join", url, "--precision", "int8"]);
+        assert_eq!(reduced.unwrap().options.precision, WantedPrecision::Int8);
     }
 }

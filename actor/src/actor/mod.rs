@@ -222,6 +222,7 @@ impl Actor {
             channel.clone(),
             run.clone(),
             options.sessions(),
+            options.precision,
         ));
         let now = Instant::now();
         Ok(Actor {

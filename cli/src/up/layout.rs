@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tengen_service::args::LogArgs;
 use tengen_service::credentials::{ConnectArgs, Credentials};
-use tengen_service::run_config::RunConfig;
+use tengen_service::run_config::{RunConfig, WantedPrecision};
 
 use super::UpArgs;
 use super::child::ChildSpec;
@@ -29,6 +29,7 @@ pub(crate) struct Layout {
     batch_max: u32,
     cache_mib: u32,
     device: String,
+    precision: WantedPrecision,
     learner_device: String,
     learner_threads: u32,
     actor_threads: Vec<u32>,
@@ -57,6 +58,7 @@ impl Layout {
             batch_max: config.actor.batch_max,
             cache_mib: config.actor.cache_mib,
             device: config.actor.device.clone(),
+            precision: config.actor.precision,
             learner_device: config.learner.device.clone(),
             learner_threads,
             actor_threads: (0..args.actors).map(share).collect(),
@@ -150,6 +152,8 @@ impl Layout {
             self.actor_threads[index].to_string().into(),
             "--device".into(),
             self.device.clone().into(),
+            "--precision".into(),
+            self.precision.as_str().into(),
         ];
         args.extend(self.connect.to_arguments());
         args.extend(self.metrics(&part, 2 + index));

@@ -3,6 +3,7 @@
 //! `[run]` and `[network]` are fixed once a run exists; every other section may change between starts. The file is read
 //! through the `config` crate, so `TENGEN_LEARNER__BATCH=128` in the environment overrides `[learner] batch`.
 
+mod actor;
 mod gate;
 mod ratings;
 
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::process_config::run_variables;
 
+pub use actor::{ActorSection, CACHE_MIB, WantedPrecision};
 pub use gate::{ExhaustedOpenings, GateKind, GateSection, PoolSection, QueuePolicy, SprtSection, SprtUnit};
 pub use ratings::RatingsSection;
 
@@ -167,34 +169,6 @@ impl Default for LearnerSection {
             window_min_positions: 2_000,
             checkpoint_every_steps: 500,
             validation_share: 0.0,
-            device: "auto".to_owned(),
-        }
-    }
-}
-
-/// Memory for answers of networks unless somebody says otherwise, MiB.
-pub const CACHE_MIB: u32 = 64;
-
-/// `[actor]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ActorSection {
-    /// Games at once in one actor (the environments of other systems).
-    pub games: u32,
-    /// Most positions in one evaluation.
-    pub batch_max: u32,
-    /// Memory of one actor for answers of networks that are asked for again, MiB; 0 keeps none.
-    pub cache_mib: u32,
-    /// `auto`, `cpu` or `cuda:N`.
-    pub device: String,
-}
-
-impl Default for ActorSection {
-    fn default() -> Self {
-        ActorSection {
-            games: 64,
-            batch_max: 64,
-            cache_mib: CACHE_MIB,
             device: "auto".to_owned(),
         }
     }

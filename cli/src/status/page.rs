@@ -161,6 +161,9 @@ fn actor(actor: &ActorStatus) -> String {
             HumanBytes(actor.spool_bytes)
         );
     }
+    if !actor.precision_fell_back.is_empty() {
+        let _ = write!(text, ", in fp32 because {}", actor.precision_fell_back);
+    }
     if !actor.waiting.is_empty() {
         let _ = write!(text, ", waiting: {}", actor.waiting);
     }
@@ -420,6 +423,7 @@ mod tests {
             actors: vec![ActorStatus {
                 provider: "CUDA".to_owned(),
                 precision: "fp32".to_owned(),
+                precision_fell_back: "network 12ab is another one in int8 here".to_owned(),
                 ..ActorStatus::default()
             }],
             ..RunStatus::default()
@@ -437,6 +441,7 @@ mod tests {
             "3.50 of 4.00 samples a position",
             "OTHER_TOKEN 3",
             "CUDA fp32",
+            "in fp32 because network 12ab",
             "SILENT",
         ] {
             assert!(page.contains(part), "{part:?} in\n{page}");

@@ -32,9 +32,7 @@ impl Divergence {
     /// Whether the reduced precision may stand for the network. What was compared on nothing may not.
     pub fn is_faithful(&self) -> bool {
         // A figure that is not a number is below no limit.
-        self.positions > 0
-            && self.policy_kl <= FAITHFUL_KL_MAX
-            && self.value_error <= FAITHFUL_VALUE_ERROR_MAX
+        self.positions > 0 && self.policy_kl <= FAITHFUL_KL_MAX && self.value_error <= FAITHFUL_VALUE_ERROR_MAX
     }
 }
 

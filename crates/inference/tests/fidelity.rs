@@ -32,7 +32,12 @@ fn policies_and_values_are_told_apart() {
     let bias = sure_of_winning.get_mut("value.out.bias").expect("it is there");
     bias.data_mut()[0] += 2.0;
     let mut whole = session(&model(&shape, &weights), 8);
-    let found = compare_precisions(&mut whole, &mut session(&model(&shape, &sure_of_winning), 8), &planes, N);
+    let found = compare_precisions(
+        &mut whole,
+        &mut session(&model(&shape, &sure_of_winning), 8),
+        &planes,
+        N,
+    );
     let found = found.expect("both run");
     assert!(found.policy_kl < 1e-6 && found.value_error > 0.05, "{found}");
     assert!(!found.is_faithful());

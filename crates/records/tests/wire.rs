@@ -213,7 +213,10 @@ fn impossible_values_are_refused_with_the_code_of_their_field() {
 #[test]
 fn every_precision_survives_the_wire_and_its_name() {
     for precision in [Precision::Fp32, Precision::Fp16, Precision::Int8] {
-        assert_eq!(precision_from_wire(precision_to_wire(precision).into()), Some(precision));
+        assert_eq!(
+            precision_from_wire(precision_to_wire(precision).into()),
+            Some(precision)
+        );
         assert_eq!(Precision::parse(precision.as_str()), Some(precision));
     }
     assert_eq!((precision_from_wire(0), precision_from_wire(99)), (None, None));

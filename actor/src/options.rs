@@ -10,7 +10,7 @@ use tengen_inference::Devices;
 use tengen_selfplay::EvaluationCache;
 use tengen_selfplay::feeding::{self, Division, Feeding, SessionsPer, TrialError, Wishes};
 use tengen_service::credentials::ConnectArgs;
-use tengen_service::run_config::{CACHE_MIB, THREADS_PER_DEVICE};
+use tengen_service::run_config::{CACHE_MIB, THREADS_PER_DEVICE, WantedPrecision};
 
 /// Smallest spool: its reserve holds the largest game there is.
 const SPOOL_BYTES_MIN: u64 = 64 << 20;
@@ -53,6 +53,9 @@ pub struct Options {
     /// Feed the CPU as a GPU is fed: its threads are --threads-per-device, and they share sessions. For tests
     #[arg(long, hide = true)]
     pub share_sessions: bool,
+    /// Which of a network's precisions is played. A reduced one is taken only where it agrees with fp32 on this machine
+    #[arg(long, value_name = "PRECISION", value_enum, default_value_t = WantedPrecision::Auto)]
+    pub precision: WantedPrecision,
     /// Most bytes of finished games on disk that have no verdict yet. At seven eighths of it self-play pauses until the
     /// coordinator has taken some; the rest is for matches and for games in flight. What the coordinator refuses goes to
     /// rejected/ in the data folder, with the reason
@@ -124,6 +127,9 @@ mod tests {
             .options;
         assert_eq!(elsewhere.data, PathBuf::from("D"));
         assert!(Cli::try_parse_from(["tengen-actor"]).is_err());
+        assert_eq!(alone.precision, WantedPrecision::Auto);
+        let reduced = Cli::try_parse_from(["tengen-actor", "--join", url, "--precision", "int8"]);
+        assert_eq!(reduced.unwrap().options.precision, WantedPrecision::Int8);
     }
 
     fn with(words: &[&str]) -> Result<Options, clap::Error> {

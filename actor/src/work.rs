@@ -99,10 +99,7 @@ pub(crate) async fn ask(
                 if games > LEASE_GAMES_MAX {
                     return Err(Reason::Games(games));
                 }
-                let mut fetched = Vec::with_capacity(order.models.len());
-                for &id in &order.models {
-                    fetched.push(models.fetch(id).await?);
-                }
+                let fetched = models.fetch(&order.models).await?;
                 if let Some(model) = fetched.first() {
                     pace::settle(&feeding, model).await;
                 }

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
@@ -10,21 +11,23 @@ use serde_json::json;
 use tengen_games::AnyGame;
 use tengen_inference::{Device, SessionOptions};
 use tengen_network::{Metadata, read_metadata};
-use tengen_records::{NetworkPlay, Player as NamedPlayer};
+use tengen_records::{ModelId, NetworkPlay, Player as NamedPlayer, Precision};
 use tengen_search::Settings;
 use tengen_selfplay::ModelBytes;
 use tengen_selfplay::duel::{DuelGame, DuelOptions, DuelReport, Player, Tally, duel};
+use tengen_selfplay::model::identity;
 
 use crate::client::CoordinatorArgs;
 use crate::debug_data::DebugFiles;
-use crate::{models, pull};
+use crate::models;
+use crate::pull::{self, variant};
 
 #[derive(Args, Debug)]
 pub(crate) struct DuelArgs {
     /// First player: `random`, `one-ply` (takes a win, blocks a loss), `rollout:N` (tree search with N random playouts a
     /// move), or a network: one of the run (`champion`, `latest`, `gen:N`, the first digits of an id), a model file or a
-    /// pulled folder. A network may say how it searches: `gen:3:policy` plays its best action without search, `gen:3:200`
-    /// searches with 200 root visits
+    /// pulled folder. A network of the run or in a pulled folder may say in which precision: `gen:3:int8`. A network may say
+    /// how it searches: `gen:3:policy` plays its best action without search, `gen:3:int8:200` searches with 200 root visits
     a: String,
     /// Second player, named the same way
     b: String,
@@ -150,7 +153,9 @@ async fn contestant(name: &str, args: &DuelArgs) -> anyhow::Result<Contestant> {
         .as_deref()
         .map(|bytes| read_metadata(bytes).with_context(|| format!("{name} is not a network of ours")));
     let metadata = metadata.transpose()?;
-    let model = bytes.map(ModelBytes::new);
+    let model = bytes
+        .zip(metadata.as_ref())
+        .map(|(bytes, metadata)| held(bytes, metadata));
     let player = named.try_map(|name| model.with_context(|| format!("no network {name:?}")))?;
     let player = match player {
         Player::Network {
@@ -165,28 +170,49 @@ async fn contestant(name: &str, args: &DuelArgs) -> anyhow::Result<Contestant> {
     Ok(Contestant { player, metadata })
 }
 
+/// The network of a file, in the precision that the file says.
+fn held(bytes: Vec<u8>, metadata: &Metadata) -> Arc<ModelBytes> {
+    let file = ModelId(tengen_network::model_id(&bytes));
+    match identity(metadata, file) {
+        Some((_, Precision::Fp32)) | None => ModelBytes::new(bytes),
+        Some((id, precision)) => ModelBytes::variant(id, precision, bytes),
+    }
+}
+
 /// The file of the network called `name`: here, or in the run.
 async fn network_bytes(name: &str, args: &DuelArgs) -> anyhow::Result<Vec<u8>> {
-    if let Some(path) = local_file(name) {
+    let (network, precision) = in_precision(name);
+    if let Some(path) = local_file(name, network, precision) {
         return std::fs::read(&path).with_context(|| format!("failed to read {}", path.display()));
     }
     let run = args.coordinator.reach().await?;
     let mut client = run.models()?;
-    let model = models::find(&mut client, name)
+    let model = models::find(&mut client, network)
         .await
         .with_context(|| format!("{name:?} is no file here, so it was looked for in the run"))?;
-    pull::download(&mut client, &model).await
+    if precision == Precision::Fp32 {
+        return pull::download(&mut client, &model).await;
+    }
+    let variant = variant::find(&model, precision)
+        .with_context(|| format!("{network} does not come in {precision} (`tengen models list`)"))?;
+    pull::download_variant(&mut client, variant).await
 }
 
-/// The model file that `name` means, if it is a file or a pulled folder.
-fn local_file(name: &str) -> Option<PathBuf> {
+/// A network's name apart from the precision that may stand behind it.
+fn in_precision(name: &str) -> (&str, Precision) {
+    let split = name.rsplit_once(':').filter(|(network, _)| !network.is_empty());
+    let precise = split.and_then(|(network, word)| Some((network, Precision::parse(word)?)));
+    precise.unwrap_or((name, Precision::Fp32))
+}
+
+/// The model file that `name` means, if it is a file, or if `network` is a pulled folder with one in this precision.
+fn local_file(name: &str, network: &str, precision: Precision) -> Option<PathBuf> {
     // These always mean the run's, even beside a folder of that name; `./champion` means the folder.
-    if matches!(name, "champion" | "latest") || name.starts_with("gen:") {
+    if matches!(network, "champion" | "latest") || name.starts_with("gen:") {
         return None;
     }
-    let path = Path::new(name);
-    let inside = path.join("model.onnx");
-    [path.to_path_buf(), inside].into_iter().find(|path| path.is_file())
+    let inside = Path::new(network).join(variant::file_name(precision));
+    [PathBuf::from(name), inside].into_iter().find(|path| path.is_file())
 }
 
 /// The game both players play: their networks must name the same, with the rules and planes that this build knows.
@@ -257,4 +283,45 @@ fn as_json(args: &DuelArgs, report: &DuelReport) -> serde_json::Value {
         "pairs": report.pairs,
         "pairs_random": report.pairs_random,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tengen_service::files::write_atomic;
+
+    use super::*;
+
+    #[test]
+    fn a_precision_stands_behind_the_networks_name() {
+        assert_eq!(in_precision("gen:3:int8"), ("gen:3", Precision::Int8));
+        assert_eq!(in_precision("pulled:fp16"), ("pulled", Precision::Fp16));
+        for plain in ["champion", "gen:3", "a:b", ":int8", "./model.int8.onnx"] {
+            assert_eq!(in_precision(plain), (plain, Precision::Fp32));
+        }
+    }
+
+    #[test]
+    fn a_pulled_folder_holds_a_file_for_each_precision() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["model.onnx", "model.int8.onnx"] {
+            write_atomic(&folder.path().join(name), b"x").unwrap();
+        }
+        let pulled = folder.path().to_str().unwrap();
+        let file = |name: &str| {
+            let (network, precision) = in_precision(name);
+            local_file(name, network, precision)
+        };
+        assert_eq!(file(pulled), Some(folder.path().join("model.onnx")));
+        assert_eq!(
+            file(&format!("{pulled}:int8")),
+            Some(folder.path().join("model.int8.onnx"))
+        );
+        assert_eq!(file(&format!("{pulled}:fp16")), None);
+        let itself = format!("{pulled}/model.int8.onnx");
+        assert_eq!(file(&itself), Some(PathBuf::from(&itself)));
+        assert_eq!(
+            (file("champion"), file("gen:1:int8"), file("champion:int8")),
+            (None, None, None)
+        );
+    }
 }

@@ -77,7 +77,7 @@ fn map(field: &FieldDescriptor, kind: &Kind, parts: &std::collections::HashMap<M
 }
 
 /// A small float as people wrote it, `0.55` and not `0.550000011920929`.
-fn shortest(value: f32) -> Value {
+pub(crate) fn shortest(value: f32) -> Value {
     value.to_string().parse::<f64>().map_or(Value::Null, Value::from)
 }
 

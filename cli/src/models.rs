@@ -7,11 +7,11 @@ use tengen_proto::v1::{GetModelRequest, ListModelsRequest, Model, ModelState};
 use tengen_service::channel::Channel;
 
 use crate::client::{CoordinatorArgs, explain, goes_on};
-use crate::pull;
+use crate::pull::{self, variant};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ModelsCommand {
-    /// List the run's networks, newest first
+    /// List the run's networks, newest first, with the precisions that they come in beside fp32
     List(CoordinatorArgs),
     /// Show one network in full
     Show(NameArgs),
@@ -55,6 +55,9 @@ async fn list(args: &CoordinatorArgs) -> anyhow::Result<()> {
             .into_inner();
         for model in &page.models {
             println!("{}", row(model));
+            for (precision, variant) in variant::all(model) {
+                println!("{:16} also in {}", "", variant::in_words(precision, variant));
+            }
         }
         if !goes_on(&mut request.page_token, page.next_page_token)? {
             return Ok(());

@@ -5,6 +5,7 @@ mod card;
 mod evidence;
 mod folder;
 mod follow;
+pub(crate) mod variant;
 
 use std::path::PathBuf;
 
@@ -14,7 +15,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_proto::v1::run_service_client::RunServiceClient;
-use tengen_proto::v1::{DownloadModelRequest, GetMatchRequest, MatchEvidence, Model};
+use tengen_proto::v1::{DownloadModelRequest, GetMatchRequest, MatchEvidence, Model, ModelVariant};
+use tengen_records::Precision;
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::Channel;
 
@@ -68,20 +70,24 @@ struct Pulled {
     /// Its gate; a network that never had one has none.
     evidence: Option<MatchEvidence>,
     onnx: Vec<u8>,
+    /// Its files in reduced precisions.
+    variants: Vec<(Precision, Vec<u8>)>,
 }
 
 impl Pulled {
     /// The files of its folder by name, without checksums.
     fn files(&self) -> anyhow::Result<Vec<(&'static str, Vec<u8>)>> {
         let description = description(&self.model)?;
-        let mut files = vec![
-            ("model.onnx", self.onnx.clone()),
+        let mut files = vec![(variant::file_name(Precision::Fp32), self.onnx.clone())];
+        let variants = self.variants.iter();
+        files.extend(variants.map(|(precision, bytes)| (variant::file_name(*precision), bytes.clone())));
+        files.extend([
             ("model.json", serde_json::to_vec_pretty(&description)?),
             (
                 "README.md",
                 card::page(&self.model, self.evidence.as_ref())?.into_bytes(),
             ),
-        ];
+        ]);
         if let Some(evidence) = &self.evidence {
             files.push(("gate.json", serde_json::to_vec_pretty(&evidence::json(evidence))?));
         }
@@ -96,6 +102,10 @@ async fn pull(
     model: Model,
 ) -> anyhow::Result<Pulled> {
     let onnx = download(models, &model).await?;
+    let mut variants = Vec::new();
+    for (precision, variant) in variant::all(&model) {
+        variants.push((precision, download_variant(models, variant).await?));
+    }
     let request = GetMatchRequest {
         candidate_id: model.model_id.clone(),
         ..GetMatchRequest::default()
@@ -106,18 +116,53 @@ async fn pull(
         Err(status) if matches!(status.code(), tonic::Code::NotFound | tonic::Code::Unimplemented) => None,
         Err(status) => return Err(explain(&status)),
     };
-    Ok(Pulled { model, evidence, onnx })
+    Ok(Pulled {
+        model,
+        evidence,
+        onnx,
+        variants,
+    })
 }
 
-/// Fetches the bytes of `model`, going on where a lost connection left off, and checks both hashes.
+/// A file that the coordinator serves.
+struct Served<'a> {
+    /// BLAKE3.
+    id: &'a [u8],
+    size_bytes: u64,
+    sha256: &'a [u8],
+}
+
+/// Fetches the bytes of `model` in fp32, going on where a lost connection left off, and checks both hashes.
 pub(crate) async fn download(client: &mut ModelServiceClient<Channel>, model: &Model) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(usize::try_from(model.size_bytes)?);
+    let served = Served {
+        id: &model.model_id,
+        size_bytes: model.size_bytes,
+        sha256: &model.sha256,
+    };
+    fetch(client, &served).await
+}
+
+/// The same for a network in a reduced precision.
+pub(crate) async fn download_variant(
+    client: &mut ModelServiceClient<Channel>,
+    variant: &ModelVariant,
+) -> anyhow::Result<Vec<u8>> {
+    let served = Served {
+        id: &variant.file_id,
+        size_bytes: variant.size_bytes,
+        sha256: &variant.sha256,
+    };
+    fetch(client, &served).await
+}
+
+async fn fetch(client: &mut ModelServiceClient<Channel>, served: &Served<'_>) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(usize::try_from(served.size_bytes)?);
     let mut backoff = Backoff::default();
     let mut interruptions = 0;
-    while (bytes.len() as u64) < model.size_bytes {
-        match fetch_from(client, model, &mut bytes).await {
+    while (bytes.len() as u64) < served.size_bytes {
+        match fetch_from(client, served, &mut bytes).await {
             Ok(()) => ensure!(
-                bytes.len() as u64 >= model.size_bytes,
+                bytes.len() as u64 >= served.size_bytes,
                 "the coordinator sent too little"
             ),
             Err(status) if interruptions < INTERRUPTIONS_MAX && !is_answer(&status) => {
@@ -128,12 +173,12 @@ pub(crate) async fn download(client: &mut ModelServiceClient<Channel>, model: &M
         }
     }
     ensure!(
-        tengen_network::model_id(&bytes).as_slice() == model.model_id,
+        tengen_network::model_id(&bytes).as_slice() == served.id,
         "the file that arrived is not model {}: its hash differs",
-        short_id(&model.model_id)
+        short_id(served.id)
     );
     ensure!(
-        Sha256::digest(&bytes).as_slice() == model.sha256,
+        Sha256::digest(&bytes).as_slice() == served.sha256,
         "the file's SHA-256 is not the announced one"
     );
     Ok(bytes)
@@ -150,11 +195,11 @@ fn is_answer(status: &tonic::Status) -> bool {
 
 async fn fetch_from(
     client: &mut ModelServiceClient<Channel>,
-    model: &Model,
+    served: &Served<'_>,
     bytes: &mut Vec<u8>,
 ) -> Result<(), tonic::Status> {
     let request = DownloadModelRequest {
-        model_id: model.model_id.clone(),
+        model_id: served.id.to_vec(),
         offset: bytes.len() as u64,
     };
     let mut chunks = client.download_model(request).await?.into_inner();
@@ -171,8 +216,9 @@ async fn fetch_from(
     Ok(())
 }
 
-/// What `model.json` says: lineage, fingerprints, configuration and training parameters.
+/// What `model.json` says: lineage, fingerprints, other precisions, configuration and training parameters.
 pub(crate) fn description(model: &Model) -> anyhow::Result<Value> {
+    let variants = variant::all(model).map(|(precision, variant)| variant::json(precision, variant));
     Ok(json!({
         "model_id": hex::encode(&model.model_id),
         "sha256": hex::encode(&model.sha256),
@@ -185,6 +231,7 @@ pub(crate) fn description(model: &Model) -> anyhow::Result<Value> {
         "state": state_name(model.state()),
         "verdict": model.verdict,
         "created_unix_ms": model.created_unix_ms,
+        "variants": variants.collect::<Vec<_>>(),
         "metadata": metadata(model)?,
         "configuration": configuration(model)?,
     }))
@@ -235,12 +282,15 @@ mod tests {
             model: test_model(b"x"),
             evidence: None,
             onnx: b"x".to_vec(),
+            variants: Vec::new(),
         };
         let names = |pulled: &Pulled| pulled.files().unwrap().iter().map(|file| file.0).collect::<Vec<_>>();
         assert_eq!(names(&pulled), ["model.onnx", "model.json", "README.md"]);
         pulled.evidence = Some(MatchEvidence::default());
         assert_eq!(names(&pulled), ["model.onnx", "model.json", "README.md", "gate.json"]);
-        let json: Value = serde_json::from_slice(&pulled.files().unwrap()[1].1).unwrap();
+        pulled.variants.push((Precision::Int8, b"y".to_vec()));
+        assert_eq!(names(&pulled)[..3], ["model.onnx", "model.int8.onnx", "model.json"]);
+        let json: Value = serde_json::from_slice(&pulled.files().unwrap()[2].1).unwrap();
         assert_eq!(json["generation"], 3);
         assert_eq!(json["metadata"]["game"], "tic-tac-toe");
         assert_eq!(json["configuration"]["run"]["name"], "small");

@@ -1,4 +1,4 @@
-//! The network files under `models/`: one a network, named by its hash, written once.
+//! The network files under `models/`: one a network and precision, named by its hash, written once.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -23,12 +23,12 @@ impl ModelFiles {
         }
     }
 
-    /// The name of a network's file.
+    /// The name of the file with this hash: a network's, or that of one of its reduced precisions.
     pub(crate) fn name(id: ModelId) -> String {
         format!("{id}.onnx")
     }
 
-    /// Writes a network's file durably. Blocks.
+    /// Writes the file with this hash durably. Blocks.
     pub(crate) fn write(&self, id: ModelId, bytes: &[u8]) -> Result<(), WriteError> {
         write_atomic(&self.folder.join(ModelFiles::name(id)), bytes)
     }
@@ -42,12 +42,12 @@ impl ModelFiles {
         Ok(bytes)
     }
 
-    /// Reads a network's whole file. Blocks.
+    /// Reads the whole file with this hash. Blocks.
     pub(crate) fn read_whole(&self, id: ModelId) -> io::Result<Vec<u8>> {
         std::fs::read(self.folder.join(ModelFiles::name(id)))
     }
 
-    /// Removes the file of a network that was not taken.
+    /// Removes the file with this hash, of a network that was not taken.
     pub(crate) fn remove(&self, id: ModelId) -> io::Result<()> {
         self.remove_named(&ModelFiles::name(id))
     }
@@ -69,7 +69,7 @@ impl ModelFiles {
         Ok(names)
     }
 
-    /// Whether the file of a network holds what its name says. Blocks.
+    /// Whether a file holds the bytes with this hash. Blocks.
     pub(crate) fn verify(&self, id: ModelId, file_name: &str) -> io::Result<bool> {
         let bytes = std::fs::read(self.folder.join(file_name))?;
         Ok(tengen_network::model_id(&bytes) == id.0)

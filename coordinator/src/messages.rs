@@ -6,12 +6,14 @@ use prost::Message;
 use rusqlite::Connection;
 use tengen_control::Activity;
 use tengen_proto::v1;
+use tengen_records::precision_to_wire;
 
 use crate::settings::{Change, changes};
 use crate::store::actors::ActorRow;
 use crate::store::models::{ModelRow, ModelState};
 use crate::store::settings::SettingsRow;
 use crate::store::steering::SteeringRow;
+use crate::store::variants::{self, VariantRow};
 use crate::store::{StoreError, settings};
 
 pub(crate) use gate::{evidence, gate_in_progress, stored_gate};
@@ -71,20 +73,37 @@ pub(crate) fn steering(row: &SteeringRow) -> v1::Steering {
     }
 }
 
-/// A network with its configuration and, where the row has them, its probes.
+/// A network with its configuration, the other precisions it comes in and, where the row has them, its probes.
 pub(crate) fn model(connection: &Connection, run_id: &str, row: &ModelRow) -> Result<v1::Model, StoreError> {
     let run_toml = settings::toml(connection, row.settings_revision)?.unwrap_or_default();
     let probes = v1::Model::decode(&row.probes[..])
         .map_err(|error| StoreError::corrupt("probes", error))?
         .probes;
+    let variants = variants::of(connection, row.id)?;
     Ok(v1::Model {
         run_toml,
         probes,
+        variants: variants.into_iter().map(variant).collect(),
         ..bare_model(run_id, row)
     })
 }
 
-/// A network without configuration and probes.
+fn variant(row: VariantRow) -> v1::ModelVariant {
+    v1::ModelVariant {
+        precision: precision_to_wire(row.precision).into(),
+        file_id: row.file.0.to_vec(),
+        size_bytes: row.size_bytes,
+        sha256: row.sha256,
+        fidelity: Some(v1::Fidelity {
+            positions: row.fidelity.positions,
+            policy_kl: row.fidelity.policy_kl,
+            policy_agreement: row.fidelity.policy_agreement,
+            value_error: row.fidelity.value_error,
+        }),
+    }
+}
+
+/// A network without configuration, probes and other precisions.
 pub(crate) fn bare_model(run_id: &str, row: &ModelRow) -> v1::Model {
     v1::Model {
         model_id: row.id.0.to_vec(),

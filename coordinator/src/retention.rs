@@ -102,6 +102,7 @@ mod tests {
                 generation: (number % 2 == 1).then_some(number as u32 / 2),
                 in_use: number == 19,
                 file_name: String::new(),
+                variants: Vec::new(),
             })
             .collect()
     }

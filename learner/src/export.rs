@@ -15,7 +15,7 @@ pub const TRAIN_POSITIONS: &str = "train_positions";
 /// Positions that the parity check runs on.
 pub const PARITY_POSITIONS: usize = 128;
 /// Positions that travel with the file.
-const PROBES: usize = 4;
+const PROBES: usize = 16;
 
 /// A network could not be exported, or its file computes something else.
 #[derive(Debug, thiserror::Error)]

@@ -36,6 +36,7 @@ checkpoint_every_steps = 50
 [actor]
 games = 16
 batch_max = 16
+precision = "fp32"
 [cpu]
 learner_threads = 1
 actor_threads = 1

@@ -335,6 +335,7 @@ impl Actor {
                 .precision()
                 .map(|precision| precision.to_string())
                 .unwrap_or_default(),
+            precision_fell_back: self.models.fell_back(),
             games_per_minute: self.rates.games_per_minute(),
             spool_bytes: self.level.bytes,
             model_id: self

@@ -229,6 +229,7 @@ impl Actor {
             channel.clone(),
             run.clone(),
             feeding.sessions(),
+            options.precision,
             Arc::clone(&usage),
         ));
         let now = Instant::now();

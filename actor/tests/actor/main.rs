@@ -10,6 +10,7 @@ mod models;
 mod peer;
 mod play;
 mod power_cut;
+mod precision;
 mod process;
 mod spool;
 
@@ -21,6 +22,7 @@ use tengen_actor::Options;
 use tengen_inference::Device;
 use tengen_selfplay::Plan;
 use tengen_service::credentials::ConnectArgs;
+use tengen_service::run_config::WantedPrecision;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +51,7 @@ pub(crate) fn options(server: &Server, data: &Path) -> Options {
         threads_per_device: 2,
         device: Device::Cpu.into(),
         share_sessions: false,
+        precision: WantedPrecision::Auto,
         onnxruntime: None,
         drain_seconds: 20,
         spool_bytes_max: SPOOL_BYTES_MAX,

@@ -8,17 +8,20 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tengen_games::{AnyGame, Game, GameVisitor};
-use tengen_network::{Config, Metadata, Shape, random_weights, write_onnx};
+use tengen_network::{Config, Metadata, Shape, Weights, random_weights, read_metadata, write_onnx};
 use tengen_proto::PROTOCOL;
 use tengen_proto::v1::actor_service_server::{ActorService, ActorServiceServer};
 use tengen_proto::v1::get_work_response::Work as WireWork;
 use tengen_proto::v1::model_service_server::{ModelService, ModelServiceServer};
 use tengen_proto::v1::{
-    DownloadModelRequest, GetModelRequest, GetWorkRequest, GetWorkResponse, ListModelsRequest, ListModelsResponse,
-    Model, ModelChunk, Probe, PublishModelRequest, RegisterActorRequest, RegisterActorResponse, ReportActorRequest,
-    ReportActorResponse, SubmitGameRequest, SubmitGameResponse, Verdict, Wait, WatchChampionRequest,
+    DownloadModelRequest, Fidelity, GetModelRequest, GetWorkRequest, GetWorkResponse, ListModelsRequest,
+    ListModelsResponse, Model, ModelChunk, ModelVariant, Probe, PublishModelRequest, RegisterActorRequest,
+    RegisterActorResponse, ReportActorRequest, ReportActorResponse, SubmitGameRequest, SubmitGameResponse, Verdict,
+    Wait, WatchChampionRequest,
 };
-use tengen_records::{Endings, Expected, LeaseId, ModelIndex, RecordId, RunId, Work};
+use tengen_records::{
+    Endings, Expected, LeaseId, ModelId, ModelIndex, Precision, RecordId, RunId, Work, precision_to_wire,
+};
 use tengen_search::Settings;
 use tengen_selfplay::wire::order_to_wire;
 use tengen_selfplay::{ModelBytes, Order, Plan};
@@ -87,7 +90,11 @@ pub(crate) struct State {
     pub(crate) wanted_back: Vec<LeaseId>,
     pub(crate) answer: RegisterActorResponse,
     pub(crate) models: Vec<Arc<ModelBytes>>,
+    /// What they come in beside fp32.
+    pub(crate) variants: Vec<Arc<ModelBytes>>,
+    /// Probes of every network that has none of its own.
     pub(crate) probes: Vec<Probe>,
+    pub(crate) own_probes: BTreeMap<ModelId, Vec<Probe>>,
     /// What the next downloads do wrong, in order.
     pub(crate) download_faults: VecDeque<DownloadFault>,
     /// Where each download began.
@@ -138,7 +145,9 @@ impl Peer {
             wanted_back: Vec::new(),
             answer,
             models: [1, 2].map(|seed| network(&game, seed)).into(),
+            variants: Vec::new(),
             probes: Vec::new(),
+            own_probes: BTreeMap::new(),
             download_faults: VecDeque::new(),
             download_offsets: Vec::new(),
         };
@@ -353,14 +362,46 @@ impl Drop for Server {
     }
 }
 
-/// A small random network for the game.
-pub(crate) fn network(game: &AnyGame, seed: u64) -> Arc<ModelBytes> {
+/// The shape of the networks here.
+fn shape(game: &AnyGame) -> Shape {
     let config = Config {
         blocks: 1,
         channels: 8,
         ..Config::default()
     };
-    let shape = Shape::new(game.spec(), &config).unwrap();
+    Shape::new(game.spec(), &config).unwrap()
+}
+
+/// These weights in a file that says it is the network in a reduced precision. It computes in fp32 all the same: what an
+/// actor does with it does not depend on that.
+pub(crate) fn variant(
+    game: &AnyGame,
+    network: &ModelBytes,
+    weights: &Weights,
+    precision: Precision,
+) -> Arc<ModelBytes> {
+    let metadata = Metadata {
+        precision: tengen_network::Precision::parse(precision.as_str()).unwrap(),
+        extra: [("fp32_model".to_owned(), network.id().to_string())].into(),
+        ..read_metadata(network.bytes()).unwrap()
+    };
+    let bytes = write_onnx(&shape(game), weights, &metadata).unwrap();
+    ModelBytes::variant(network.id(), precision, bytes)
+}
+
+fn described(file: &ModelBytes) -> ModelVariant {
+    ModelVariant {
+        precision: precision_to_wire(file.precision()).into(),
+        file_id: file.file_id().to_bytes().to_vec(),
+        size_bytes: file.bytes().len() as u64,
+        sha256: Vec::new(),
+        fidelity: Some(Fidelity::default()),
+    }
+}
+
+/// A small random network for the game.
+pub(crate) fn network(game: &AnyGame, seed: u64) -> Arc<ModelBytes> {
+    let shape = shape(game);
     let metadata = Metadata {
         run: "peer-run".to_owned(),
         game: game.spec().id.clone(),
@@ -463,10 +504,12 @@ impl ModelService for Peer {
         let state = self.state();
         let model = state.models.iter().find(|model| model.id().to_string() == name);
         let model = model.ok_or_else(|| Status::not_found(name))?;
+        let variants = state.variants.iter().filter(|variant| variant.id() == model.id());
         Ok(Response::new(Model {
             model_id: model.id().to_bytes().to_vec(),
             size_bytes: model.bytes().len() as u64,
-            probes: state.probes.clone(),
+            probes: state.own_probes.get(&model.id()).unwrap_or(&state.probes).clone(),
+            variants: variants.map(|variant| described(variant)).collect(),
             ..Model::default()
         }))
     }
@@ -479,7 +522,8 @@ impl ModelService for Peer {
         let (mut bytes, fault) = self.change(|state| {
             state.downloads += 1;
             state.download_offsets.push(offset);
-            let model = state.models.iter().find(|model| model.id().0 == *model_id).unwrap();
+            let mut files = state.models.iter().chain(&state.variants);
+            let model = files.find(|file| file.file_id().0 == *model_id).unwrap();
             (model.bytes().to_vec(), state.download_faults.pop_front())
         });
         if let Some(DownloadFault::Flip(bit)) = fault {

@@ -8,6 +8,7 @@ use tengen_inference::Device;
 use tengen_records::{Kind, LeaseId, RecordId};
 use tengen_selfplay::{MatchGame, Plan};
 use tengen_service::credentials::ConnectArgs;
+use tengen_service::run_config::WantedPrecision;
 
 use crate::peer::{Mood, Peer, State};
 use crate::{ANY_PORT, Running, SPOOL_BYTES_MAX, options, self_play};
@@ -268,6 +269,7 @@ async fn an_actor_may_start_before_its_coordinator_and_stop_without_one() {
         threads_per_device: 2,
         device: Device::Cpu.into(),
         share_sessions: false,
+        precision: WantedPrecision::Auto,
         onnxruntime: None,
         drain_seconds: 20,
         spool_bytes_max: SPOOL_BYTES_MAX,

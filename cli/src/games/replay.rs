@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 use tengen_games::{AnyGame, Game, GameVisitor};
 use tengen_inference::{Device, SessionOptions};
 use tengen_proto::v1;
-use tengen_records::Record;
 use tengen_records::exchange::game_of;
-use tengen_selfplay::reproduce::{Agreement, PlyComparison, ReproduceError, TOLERANCE, agreement, reproduce};
+use tengen_records::{Precision, Record};
+use tengen_selfplay::reproduce::{
+    Agreement, PlyComparison, ReproduceError, agreement, precision_of, reproduce, tolerance,
+};
 use tengen_selfplay::wire::order_from_wire;
 use tengen_selfplay::{Lease, ModelBytes, SessionEvaluator};
 
@@ -19,7 +21,8 @@ use super::show;
 use super::source::{Found, OneGameArgs, get, record};
 use super::step;
 use crate::client::Reached;
-use crate::{models, pull};
+use crate::models;
+use crate::pull::{self, variant};
 
 #[derive(Args, Debug)]
 pub(crate) struct ReplayArgs {
@@ -71,7 +74,7 @@ pub(crate) async fn run(args: ReplayArgs) -> anyhow::Result<()> {
             show::heading(&record, Some(&stored)),
             table(&game, &record, &plies)
         );
-        println!("{}", in_words(agreement));
+        println!("{}", in_words(agreement, tolerance(&record)));
     }
     ensure!(
         is_honest(agreement),
@@ -80,7 +83,7 @@ pub(crate) async fn run(args: ReplayArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The order the game was played under, with its networks.
+/// The order the game was played under, with its networks, each in the precision that the game's searches state.
 async fn lease(run: &Reached, stored: &v1::StoredGame, record: &Record) -> anyhow::Result<Arc<Lease>> {
     let order = stored
         .work_order
@@ -91,9 +94,20 @@ async fn lease(run: &Reached, stored: &v1::StoredGame, record: &Record) -> anyho
     let mut networks = Vec::with_capacity(order.models.len());
     for id in &order.models {
         let model = models::find(&mut client, &id.to_string()).await?;
-        let bytes = pull::download(&mut client, &model).await;
-        let bytes = bytes.with_context(|| format!("network {} cannot be had any more", id.short()))?;
-        networks.push(ModelBytes::new(bytes));
+        let gone = || format!("network {} cannot be had any more", id.short());
+        networks.push(match precision_of(record, *id)? {
+            Precision::Fp32 => ModelBytes::new(pull::download(&mut client, &model).await.with_context(gone)?),
+            precision => {
+                let variant = variant::find(&model, precision).with_context(|| {
+                    format!(
+                        "network {} does not come in {precision}, in which it was played",
+                        id.short()
+                    )
+                })?;
+                let bytes = pull::download_variant(&mut client, variant).await;
+                ModelBytes::variant(*id, precision, bytes.with_context(gone)?)
+            }
+        });
     }
     Ok(Lease::new(record.run_id.clone(), order, networks)?)
 }
@@ -120,15 +134,15 @@ fn is_honest(agreement: Agreement) -> bool {
     }
 }
 
-fn in_words(agreement: Agreement) -> String {
+fn in_words(agreement: Agreement, tolerance: f32) -> String {
     match agreement {
         Agreement::Identical => "every search is the same to the bit".to_owned(),
         Agreement::Within { greatest } => format!(
-            "every visit is the same; numbers differ by up to {greatest:.1e}, less than {TOLERANCE:.0e} is honest: another \
+            "every visit is the same; numbers differ by up to {greatest:.1e}, less than {tolerance:.0e} is honest: another \
              batch size, processor or build of ONNX Runtime rounds otherwise"
         ),
         Agreement::OtherVisits { ply } => format!(
-            "the networks agree within {TOLERANCE:.0e} up to ply {ply}, where the search goes another way: a difference of \
+            "the networks agree within {tolerance:.0e} up to ply {ply}, where the search goes another way: a difference of \
              rounding tipped a visit, and what follows from it may differ more"
         ),
         Agreement::OtherSymmetry { ply } => format!(
@@ -136,7 +150,7 @@ fn in_words(agreement: Agreement) -> String {
              prescribes: an actor of a build that does not know search.random_symmetry, or another search"
         ),
         Agreement::OtherNetwork { ply, difference } => format!(
-            "ply {ply}: the network says something else by {difference:.1e}, less than {TOLERANCE:.0e} is honest: another \
+            "ply {ply}: the network says something else by {difference:.1e}, less than {tolerance:.0e} is honest: another \
              network, other planes or hardware that computes otherwise"
         ),
         Agreement::OtherChoice { ply } => format!("ply {ply}: the player of this seed plays something else"),
@@ -205,8 +219,8 @@ fn as_json(game: &AnyGame, record: &Record, plies: &[PlyComparison], agreement: 
     json!({
         "game": record.id.to_string(),
         "agreement": word,
-        "tolerance": TOLERANCE,
-        "in_words": in_words(agreement),
+        "tolerance": tolerance(record),
+        "in_words": in_words(agreement, tolerance(record)),
         "plies": plies.collect::<Vec<_>>(),
     })
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::Value;
 use tengen_proto::v1::{MatchEvidence, Model};
 
-use super::{configuration, metadata};
+use super::{configuration, metadata, variant};
 use crate::models::state_name;
 
 /// Properties of the file that have a row of their own or say what other rows say.
@@ -67,6 +67,7 @@ pub(super) fn page(model: &Model, evidence: Option<&MatchEvidence>) -> anyhow::R
         let _ = writeln!(page, "| {name} | {value} |");
     }
     page += &properties(&metadata);
+    page += &variant::section(model);
     page += &gate(model, evidence);
     page += USE;
     page += "\n## The run's configuration when it was published\n\n```toml\n";

@@ -164,6 +164,9 @@ fn actor(actor: &ActorStatus) -> String {
             HumanBytes(actor.spool_bytes)
         );
     }
+    if !actor.precision_fell_back.is_empty() {
+        let _ = write!(text, ", in fp32 because {}", actor.precision_fell_back);
+    }
     if !actor.waiting.is_empty() {
         let _ = write!(text, ", waiting: {}", actor.waiting);
     }
@@ -424,6 +427,7 @@ mod tests {
             actors: vec![ActorStatus {
                 provider: "CUDA".to_owned(),
                 precision: "fp32".to_owned(),
+                precision_fell_back: "network 12ab is another one in int8 here".to_owned(),
                 usage: Some(Usage {
                     gpu_busy: Some(0.41),
                     gpu_memory_bytes: Some(3 << 30),
@@ -447,6 +451,7 @@ mod tests {
             "OTHER_TOKEN 3",
             "CUDA fp32",
             "GPU 41 % busy, GPU memory 3.00 GiB",
+            "in fp32 because network 12ab",
             "SILENT",
         ] {
             assert!(page.contains(part), "{part:?} in\n{page}");

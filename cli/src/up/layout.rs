@@ -146,6 +146,8 @@ impl Layout {
             self.play.threads_per_device.to_string().into(),
             "--device".into(),
             self.device.to_string().into(),
+            "--precision".into(),
+            self.play.precision.as_str().into(),
         ];
         // What is not told is for the actor to choose.
         for (option, value) in [("--games", self.play.games), ("--batch-max", self.play.batch_max)] {

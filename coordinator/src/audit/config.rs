@@ -1,7 +1,7 @@
 //! The section `[audit]` of the process's configuration.
 
 use serde::{Deserialize, Serialize};
-use tengen_selfplay::audit::{TOLERANCE_CPU, TOLERANCE_OTHER};
+use tengen_selfplay::audit::{TOLERANCE_CPU, TOLERANCE_OTHER, TOLERANCE_REDUCED};
 
 /// Most positions of one game that are evaluated again.
 const POSITIONS_MAX: u32 = 256;
@@ -22,6 +22,8 @@ pub struct AuditConfig {
     pub tolerance_cpu: f32,
     /// The same for actors on other devices.
     pub tolerance_other: f32,
+    /// The same for searches with networks in int8 or fp16, on whatever device.
+    pub tolerance_reduced: f32,
 }
 
 impl Default for AuditConfig {
@@ -32,6 +34,7 @@ impl Default for AuditConfig {
             strikes: 3,
             tolerance_cpu: TOLERANCE_CPU,
             tolerance_other: TOLERANCE_OTHER,
+            tolerance_reduced: TOLERANCE_REDUCED,
         }
     }
 }
@@ -45,6 +48,7 @@ impl AuditConfig {
             strikes,
             tolerance_cpu,
             tolerance_other,
+            tolerance_reduced,
         } = *self;
         let above_none = |key: &str, tolerance: f32| {
             (
@@ -64,6 +68,7 @@ impl AuditConfig {
             (strikes >= 1, format!("audit.strikes = {strikes} is not at least 1")),
             above_none("tolerance_cpu", tolerance_cpu),
             above_none("tolerance_other", tolerance_other),
+            above_none("tolerance_reduced", tolerance_reduced),
         ];
         let broken = rules.into_iter().filter(|(holds, _)| !holds);
         broken.map(|(_, fault)| fault).collect()
@@ -83,11 +88,19 @@ mod tests {
             strikes: 0,
             tolerance_cpu: 2.0,
             tolerance_other: 0.0,
+            tolerance_reduced: 1.5,
         };
         let faults = broken.faults();
-        for part in ["share = NaN", "positions = 0", "strikes = 0", "cpu = 2", "other = 0"] {
+        for part in [
+            "share = NaN",
+            "positions = 0",
+            "strikes = 0",
+            "cpu = 2",
+            "other = 0",
+            "reduced = 1.5",
+        ] {
             assert!(faults.iter().any(|fault| fault.contains(part)), "{part}: {faults:?}");
         }
-        assert_eq!(faults.len(), 5);
+        assert_eq!(faults.len(), 6);
     }
 }

@@ -8,8 +8,8 @@
 //! game stays stored: it is evidence.
 
 mod config;
+mod library;
 
-use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,25 +18,24 @@ use std::thread::JoinHandle;
 
 use rand::TryRng;
 use rand::rngs::SysRng;
-use tengen_records::{ModelId, Record, RecordId, decode};
-use tengen_selfplay::audit::{AuditError, Difference, InferenceError, draw_plies, evaluator, load_runtime};
+use tengen_records::{ModelId, Precision, Record, RecordId, decode};
+use tengen_selfplay::audit::{AuditError, InferenceError, draw_plies, evaluator, load_runtime, networks};
 use tengen_selfplay::{ModelBytes, SessionEvaluator};
 use tengen_service::backoff::Backoff;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::archive::Archive;
-use crate::files::ModelFiles;
 use crate::run::Handle;
 use crate::run::request::{AuditReport, Request};
 use crate::store::{Readers, StoreError, games};
+
+use library::{Found, Library};
 
 pub use config::AuditConfig;
 
 /// Drawn games that may wait: minutes of the largest cluster's share, a few dozen bytes each.
 const QUEUE_MAX: usize = 1_024;
-/// Networks kept loaded: champion and candidate, and the champion before whose last games come late.
-const MODELS_MAX: usize = 3;
 /// The audit thread's niceness: it gets what nobody else wants.
 const NICENESS: i32 = 10;
 
@@ -170,8 +169,7 @@ pub(crate) fn start(
         config,
         run,
         readers: archive.readers.clone(),
-        files: archive.files.clone(),
-        models: VecDeque::new(),
+        library: Library::new(archive.readers.clone(), archive.files.clone()),
         evaluator: evaluator(),
         missed: Arc::clone(&missed),
         stop: archive.stop.clone(),
@@ -203,18 +201,21 @@ enum Miss {
     File(ModelId, io::Error),
     #[error("the file of model {0} does not hold what its name says")]
     Damaged(ModelId),
+    #[error("model {0} computes something else in {1} on this CPU, which proves nothing about the game")]
+    Unproven(ModelId, Precision),
     #[error(transparent)]
     Audit(#[from] AuditError),
 }
+
+/// Plies of a record, and the networks to evaluate them with.
+type Evidence = (Vec<usize>, Vec<Arc<ModelBytes>>);
 
 /// What the thread works with.
 struct Desk {
     config: AuditConfig,
     run: Handle,
     readers: Readers,
-    files: ModelFiles,
-    /// The most recently used last.
-    models: VecDeque<Arc<ModelBytes>>,
+    library: Library,
     evaluator: SessionEvaluator,
     missed: Arc<AtomicU64>,
     stop: CancellationToken,
@@ -249,8 +250,8 @@ impl Desk {
         if !record.plies.iter().any(|ply| record.network(ply.model).is_some()) {
             return Ok(None);
         }
-        let plies = draw_plies(&record, self.config.positions as usize, sampled.seed);
-        let models = self.models(&record)?;
+        let drawn = draw_plies(&record, self.config.positions as usize, sampled.seed);
+        let (plies, models) = self.evidence(&record, drawn)?;
         let game = Arc::clone(&self.run.facts().game);
         let differences = game.audit(&record, &plies, &models, &mut self.evaluator)?;
         Ok(Some(AuditReport {
@@ -258,34 +259,27 @@ impl Desk {
             actor: sampled.actor.clone(),
             model: record.models.first().copied().unwrap_or(ModelId([0; 32])),
             positions: differences.len() as u32,
-            worst: Difference::worst(&differences),
+            differences,
             config: self.config,
         }))
     }
 
-    /// The networks that a record names.
-    fn models(&mut self, record: &Record) -> Result<Vec<Arc<ModelBytes>>, Miss> {
-        record.models.iter().map(|&id| self.model(id)).collect()
-    }
-
-    fn model(&mut self, id: ModelId) -> Result<Arc<ModelBytes>, Miss> {
-        let held = self.models.iter().position(|model| model.id() == id);
-        let model = match held.and_then(|at| self.models.remove(at)) {
-            Some(model) => model,
-            None => {
-                let bytes = self.files.read_whole(id).map_err(|error| Miss::File(id, error))?;
-                let model = ModelBytes::new(bytes);
-                if model.id() != id {
-                    return Err(Miss::Damaged(id));
-                }
-                model
+    /// Those of the drawn plies that can be evaluated again, and the networks that this takes, each in the precision that the
+    /// record states.
+    fn evidence(&mut self, record: &Record, drawn: Vec<usize>) -> Result<Evidence, Miss> {
+        let (mut models, mut unproven) = (Vec::new(), Vec::new());
+        for (id, precision) in networks(record, &drawn) {
+            match self.library.find(id, precision)? {
+                Found::Ready(model) => models.push(model),
+                Found::Unproven => unproven.push((id, precision)),
             }
-        };
-        self.models.push_back(Arc::clone(&model));
-        if self.models.len() > MODELS_MAX {
-            self.models.pop_front();
         }
-        Ok(model)
+        let is_proven = |ply: &usize| networks(record, &[*ply]).iter().all(|named| !unproven.contains(named));
+        let plies: Vec<usize> = drawn.into_iter().filter(is_proven).collect();
+        match unproven.first() {
+            Some(&(model, precision)) if plies.is_empty() => Err(Miss::Unproven(model, precision)),
+            _ => Ok((plies, models)),
+        }
     }
 
     /// Hands findings to the owner until they are committed; `false` when the process stops first.

@@ -87,7 +87,8 @@ fn copy(data: &Path, to: &Path) -> anyhow::Result<usize> {
     let held = retention::held_models(&open_reader(to)?)?;
     copy_models(&held, data, to, &mut copied)?;
     // What the database no longer names is no part of its moment.
-    let named: BTreeSet<&str> = held.iter().map(|model| model.file_name.as_str()).collect();
+    let files = held.iter().flat_map(retention::HeldModel::files);
+    let named: BTreeSet<&str> = files.map(|(_, name)| name).collect();
     for stale in copied.iter().filter(|name| !named.contains(name.as_str())) {
         std::fs::remove_file(to.join(MODELS).join(stale))?;
     }
@@ -115,23 +116,28 @@ fn copy_models(
     to: &Path,
     copied: &mut BTreeSet<String>,
 ) -> anyhow::Result<()> {
-    let progress = bar("copying the networks", held.len() as u64);
-    for model in held {
+    let files: Vec<&str> = held
+        .iter()
+        .flat_map(retention::HeldModel::files)
+        .map(|(_, name)| name)
+        .collect();
+    let progress = bar("copying the networks", files.len() as u64);
+    for file_name in files {
         progress.inc(1);
-        if copied.contains(&model.file_name) {
+        if copied.contains(file_name) {
             continue;
         }
-        let from = data.join(MODELS).join(&model.file_name);
+        let from = data.join(MODELS).join(file_name);
         let mut source = match File::open(&from) {
             Ok(source) => source,
             // Gone since the table was read, or lost: the check of the copy tells which.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error).with_context(|| format!("failed to read {}", from.display())),
         };
-        write_atomic_with(&to.join(MODELS).join(&model.file_name), |file| {
+        write_atomic_with(&to.join(MODELS).join(file_name), |file| {
             io::copy(&mut source, file).map(drop)
         })?;
-        copied.insert(model.file_name.clone());
+        copied.insert(file_name.to_owned());
     }
     progress.finish_and_clear();
     Ok(())

@@ -193,24 +193,28 @@ fn check_models(connection: &Connection, data: &Path, report: &mut Report) -> Re
     for model in &held {
         report.models += 1;
         bar.inc(1);
-        let problem = match files.verify(model.id, &model.file_name) {
-            Ok(true) => continue,
-            Ok(false) => "does not hold the bytes its name says".to_owned(),
-            Err(error) => format!("cannot be read ({error})"),
-        };
-        // Retention may have removed it since the table was read.
-        if is_held(connection, model)? {
-            report.add(
-                format!(
-                    "table models: the file models/{} of network {} {problem}",
-                    model.file_name, model.number
-                ),
-                "copy the file from a backup, or from whoever pulled the network: its name is the hash of its bytes",
-            );
+        for (id, file_name) in model.files() {
+            let problem = match files.verify(id, file_name) {
+                Ok(true) => continue,
+                Ok(false) => "does not hold the bytes its name says".to_owned(),
+                Err(error) => format!("cannot be read ({error})"),
+            };
+            let table = if id == model.id { "models" } else { "model_variants" };
+            // Retention may have removed it since the table was read.
+            if is_held(connection, model)? {
+                report.add(
+                    format!(
+                        "table {table}: the file models/{file_name} of network {} {problem}",
+                        model.number
+                    ),
+                    "copy the file from a backup, or from whoever pulled the network: its name is the hash of its bytes",
+                );
+            }
         }
     }
     bar.finish_and_clear();
-    let known: BTreeSet<&str> = held.iter().map(|model| model.file_name.as_str()).collect();
+    let names = held.iter().flat_map(HeldModel::files).map(|(_, name)| name);
+    let known: BTreeSet<&str> = names.collect();
     for name in files.names().unwrap_or_default() {
         if !known.contains(name.as_str()) {
             let note = format!(

@@ -76,6 +76,12 @@ fn one(snapshot: &Snapshot, actor: &ActorStatus, causes: &mut Vec<Cause>) {
             used: actor.provider.clone(),
         });
     }
+    if !actor.precision_fell_back.is_empty() {
+        causes.push(Cause::PrecisionFellBack {
+            who: who.clone(),
+            why: actor.precision_fell_back.clone(),
+        });
+    }
     if actor.clock_offset_ms.abs() > CLOCK_OFF_MS {
         causes.push(Cause::ClockOff {
             who: who.clone(),

@@ -71,6 +71,8 @@ pub(crate) enum Cause {
     TokenEnds { token: String, role: String, hours: f64 },
     /// A device that was to be found was not.
     DeviceFellBack { who: String, wanted: String, used: String },
+    /// An actor plays in fp32 although a reduced precision was there or asked for.
+    PrecisionFellBack { who: String, why: String },
     /// A machine's clock is off.
     ClockOff { who: String, offset_ms: i64 },
     /// An actor's records are refused.
@@ -136,6 +138,7 @@ impl Cause {
             | Cause::FewOpenings { .. }
             | Cause::OtherBuild { .. }
             | Cause::DeviceFellBack { .. }
+            | Cause::PrecisionFellBack { .. }
             | Cause::WindowBelowMinimum { .. }
             | Cause::LearnerWaits { .. } => v1::Severity::Note,
         }
@@ -167,6 +170,7 @@ impl Cause {
             Cause::TokenRefused { .. } => "token-refused",
             Cause::TokenEnds { .. } => "token-ends",
             Cause::DeviceFellBack { .. } => "device-fell-back",
+            Cause::PrecisionFellBack { .. } => "precision-fell-back",
             Cause::ClockOff { .. } => "clock-off",
             Cause::RecordsRejected { .. } => "records-rejected",
             Cause::AuditsFailed { .. } => "audits-failed",
@@ -227,6 +231,7 @@ impl Cause {
                 format!("the time of token {token}, which is in use, ends in {hours:.0} hours")
             }
             Cause::DeviceFellBack { who, used, .. } => format!("{who} found no GPU and computes on {used}"),
+            Cause::PrecisionFellBack { who, .. } => format!("{who} plays in fp32 and not in a reduced precision"),
             Cause::ClockOff { who, offset_ms } => {
                 let (seconds, side) = (
                     offset_ms.unsigned_abs() / 1_000,
@@ -281,6 +286,7 @@ impl Cause {
             Cause::OtherRules { why, .. } | Cause::ActorGaveUp { why, .. } | Cause::ActorWithoutModel { why, .. } => {
                 vec![format!("it said: {why}")]
             }
+            Cause::PrecisionFellBack { why, .. } => vec![format!("it said: {why}")],
             Cause::NoActorHasChampion { actors, .. } => {
                 vec![format!(
                     "{actors} actors are connected, and none of them has a lease with it"
@@ -366,6 +372,9 @@ impl Cause {
             Cause::DeviceFellBack { .. } => {
                 "nothing, if that machine has no GPU; else name it, --device cuda:0, and the log says what is missing"
                     .to_owned()
+            }
+            Cause::PrecisionFellBack { .. } => {
+                "nothing: its games are as good, only slower to make; --precision fp32 keeps it from trying".to_owned()
             }
             Cause::ClockOff { .. } => "set that machine's clock, for example with timedatectl set-ntp true".to_owned(),
             Cause::RecordsRejected { actor, .. } => format!("tengen actors suspend {actor}"),

@@ -1,6 +1,7 @@
 //! Findings of audits: counted, and held against actors whose games fail.
 
 use rusqlite::Connection;
+use tengen_selfplay::audit::{Difference, Tolerances};
 
 use super::owner::Now;
 use super::request::AuditReport;
@@ -38,18 +39,22 @@ impl State {
 
     /// What is wrong with an audited game, in a sentence.
     fn fault(&self, report: &AuditReport) -> Option<String> {
-        let Some(worst) = report.worst else {
-            // Actors search every ply: a record without a search hides what its network saw.
-            return Some("no ply states what its network saw".to_owned());
-        };
         let live = self.live_actors.get(&report.actor);
         // An actor that has not said yet where it computes gets the benefit of the doubt.
-        let tolerance = if live.is_some_and(|live| live.provider.contains("CPU")) {
+        let fp32 = if live.is_some_and(|live| live.provider.contains("CPU")) {
             report.config.tolerance_cpu
         } else {
             report.config.tolerance_other
         };
-        worst.fault(tolerance)
+        let tolerances = Tolerances {
+            fp32,
+            reduced: report.config.tolerance_reduced.max(fp32),
+        };
+        match Difference::worst(&report.differences, &tolerances) {
+            Some(worst) => worst.fault(&tolerances),
+            // Actors search every ply: a record without a search hides what its network saw.
+            None => Some("no ply states what its network saw".to_owned()),
+        }
     }
 
     fn audit_failed(
@@ -61,12 +66,13 @@ impl State {
         now: Now,
     ) -> Result<(), StoreError> {
         let actor = report.actor.as_str();
+        let greatest = report.differences.iter().map(Difference::greatest).reduce(f32::max);
         let failure = AuditFailure {
             game: report.game,
             actor,
             model: report.model,
             positions: report.positions,
-            difference: report.worst.map_or(1.0, |worst| worst.greatest()),
+            difference: greatest.unwrap_or(1.0),
             detail: fault,
         };
         audits::insert_failure(connection, &failure, now.unix_ms)?;

@@ -11,6 +11,7 @@ use super::state::{State, control_model};
 use super::status::{LearnerLive, clock_offset_ms};
 use crate::messages;
 use crate::store::models::ModelRow;
+use crate::store::variants::{self, VariantRow};
 use crate::store::{StoreError, models};
 
 impl State {
@@ -62,12 +63,13 @@ impl State {
         }
     }
 
-    /// Takes a network whose file is durable. Publishing the same file again changes nothing.
+    /// Takes a network whose files are durable. Publishing the same network again changes nothing.
     pub(super) fn publish(
         &mut self,
         connection: &Connection,
         fence: u64,
         model: ModelRow,
+        reduced: &[VariantRow],
         now: Now,
         out: &mut Outbox,
     ) -> Result<Result<ModelRow, PublishRefused>, StoreError> {
@@ -94,7 +96,12 @@ impl State {
             return Ok(Err(PublishRefused::Parent(parent.to_string())));
         }
         models::insert(connection, &model)?;
-        tracing::info!(model = %model.id.short(), iteration = model.iteration, step = model.step, "candidate published");
+        for variant in reduced {
+            variants::insert(connection, variant)?;
+        }
+        let precisions: Vec<&str> = reduced.iter().map(|variant| variant.precision.as_str()).collect();
+        let (iteration, step) = (model.iteration, model.step);
+        tracing::info!(model = %model.id.short(), iteration, step, also_in = ?precisions, "candidate published");
         let candidate = Candidate {
             model: control_model(model.id),
             iteration: model.iteration,

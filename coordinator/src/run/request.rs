@@ -11,6 +11,7 @@ use super::admin::AdminRequest;
 use crate::audit::AuditConfig;
 use crate::store::actors::ActorRow;
 use crate::store::models::ModelRow;
+use crate::store::variants::VariantRow;
 
 /// A record that passed every check that needs no state of the run.
 #[derive(Debug)]
@@ -166,8 +167,8 @@ pub(crate) struct AuditReport {
     pub(crate) model: ModelId,
     /// Positions evaluated again.
     pub(crate) positions: u32,
-    /// What is plainest among them; none when no ply states what its network saw.
-    pub(crate) worst: Option<Difference>,
+    /// What was found at each; nothing when no ply states what its network saw.
+    pub(crate) differences: Vec<Difference>,
     /// What is held against the actor, and when.
     pub(crate) config: AuditConfig,
 }
@@ -229,10 +230,12 @@ pub(crate) enum Request {
     },
     /// Do what an administrator asks.
     Admin(Box<AdminRequest>),
-    /// Take a network whose file is durable.
+    /// Take a network whose files are durable.
     Publish {
         fence: u64,
         model: Box<ModelRow>,
+        /// The reduced precisions that it comes in.
+        variants: Vec<VariantRow>,
         reply: oneshot::Sender<Result<ModelRow, PublishRefused>>,
     },
     /// Give the window a new epoch, above this one too.

@@ -40,7 +40,10 @@ struct Sweep {
     matches_after: Option<u64>,
     games: u64,
     positions: u64,
+    /// The files of the networks that go, one each.
     models: Vec<String>,
+    /// All of their files, until they are handed over.
+    files: Vec<String>,
 }
 
 impl Retainer {
@@ -83,8 +86,8 @@ impl Retainer {
             None if now.ms < self.due_ms || self.rule == RetentionConfig::default() => return Ok(Vec::new()),
             None => {
                 self.due_ms = now.ms + SWEEP_EVERY_MS;
-                let sweep = self.begin(connection, window_capacity, now)?;
-                let files = sweep.models.clone();
+                let mut sweep = self.begin(connection, window_capacity, now)?;
+                let files = std::mem::take(&mut sweep.files);
                 (sweep, files)
             }
         };
@@ -108,7 +111,7 @@ impl Retainer {
                 &self.window.damaged(),
             )?),
         };
-        let mut models = Vec::new();
+        let (mut models, mut files) = (Vec::new(), Vec::new());
         if self.rule.keep_generations > 0 {
             let held = rows::held_models(connection)?;
             let met = rows::promoted_against(connection)?;
@@ -116,12 +119,14 @@ impl Retainer {
             for model in self.rule.removable(&held, &met, &at_work) {
                 rows::set_removed(connection, model.id, now.unix_ms)?;
                 models.push(model.file_name.clone());
+                files.extend(model.files().map(|(_, name)| name.to_owned()));
             }
         }
         Ok(Sweep {
             floor,
             matches_after: Some(0),
             models,
+            files,
             ..Sweep::default()
         })
     }

@@ -201,8 +201,13 @@ impl State {
                 let answer = self.report_learner(fence, status, now);
                 out.reply(reply, answer);
             }
-            Request::Publish { fence, model, reply } => {
-                let answer = self.publish(connection, fence, *model, now, out)?;
+            Request::Publish {
+                fence,
+                model,
+                variants,
+                reply,
+            } => {
+                let answer = self.publish(connection, fence, *model, &variants, now, out)?;
                 out.reply(reply, answer);
             }
             Request::Admin(request) => self.administer(connection, *request, now, out)?,

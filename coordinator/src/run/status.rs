@@ -282,6 +282,7 @@ impl State {
             build: row.map(|row| row.build.clone()).unwrap_or_default(),
             device: told.device.clone(),
             precision: told.precision.clone(),
+            precision_fell_back: told.precision_fell_back.clone(),
             games_per_minute: told.games_per_minute,
             spool_bytes: told.spool_bytes,
             model_id: told.model_id.clone(),

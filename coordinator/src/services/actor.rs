@@ -218,6 +218,7 @@ fn report(told: v1::ReportActorRequest) -> Result<ActorReport, Status> {
             provider: text("provider", told.provider)?,
             device: text("device", told.device)?,
             precision: text("precision", told.precision)?,
+            precision_fell_back: clipped(told.precision_fell_back),
             waiting: clipped(told.waiting),
             usage: told.usage.map(usage),
             lease_ids: Vec::new(),

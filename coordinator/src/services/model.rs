@@ -14,6 +14,7 @@ use crate::archive::Archive;
 use crate::messages;
 use crate::store::StoreError;
 use crate::store::models::{self, ModelRow};
+use crate::store::variants::{self, FileRow};
 
 /// Fewest hexadecimal digits that name a network.
 const PREFIX_LEN_MIN: usize = 8;
@@ -95,21 +96,24 @@ impl ModelService for ModelApi {
     ) -> Result<Response<Self::DownloadModelStream>, Status> {
         let v1::DownloadModelRequest { model_id, offset } = request.into_inner();
         let id = ModelId::from_bytes(&model_id).map_err(|error| errors::bad_field("model_id", error))?;
-        let row = self.archive.read(move |connection| models::get(connection, id)).await?;
-        let row =
-            row.ok_or_else(|| errors::refusal(Code::NotFound, "NO_SUCH_MODEL", format!("there is no model {id}")))?;
-        if row.removed_ms.is_some() {
+        let file = self
+            .archive
+            .read(move |connection| variants::file(connection, id))
+            .await?;
+        let file =
+            file.ok_or_else(|| errors::refusal(Code::NotFound, "NO_SUCH_MODEL", format!("there is no model {id}")))?;
+        if file.removed_ms.is_some() {
             let message = format!("the file of model {id} was removed by the run's retention; its description stays");
             return Err(errors::refusal(Code::NotFound, "MODEL_REMOVED", message));
         }
-        if offset > row.size_bytes {
+        if offset > file.size_bytes {
             let message = format!(
                 "offset {offset} is beyond the end, the file has {} bytes",
-                row.size_bytes
+                file.size_bytes
             );
             return Err(errors::refusal(Code::OutOfRange, "OFFSET", message));
         }
-        let download = self.downloads.begin(&row.file_name, row.size_bytes, offset);
+        let download = self.downloads.begin(&file.file_name, file.size_bytes, offset);
         Ok(Response::new(download))
     }
 

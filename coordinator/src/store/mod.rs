@@ -22,6 +22,7 @@ pub mod snapshot;
 pub mod steering;
 pub mod tokens;
 pub mod trail;
+pub mod variants;
 pub mod window_fence;
 
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use rusqlite::{Connection, params};
 use tengen_records::{Kind, ModelId};
 
 use super::leases::{self, model_id};
-use super::{StoreError, gates};
+use super::{StoreError, gates, variants};
 
 /// The commit sequence from which on the newest self-play games hold `capacity` positions, damaged ones not counted; 0
 /// when all games together do not.
@@ -116,6 +116,16 @@ pub struct HeldModel {
     pub in_use: bool,
     /// Its file within `models/`.
     pub file_name: String,
+    /// Its files in reduced precisions, each by its hash and its name within `models/`.
+    pub variants: Vec<(ModelId, String)>,
+}
+
+impl HeldModel {
+    /// All of its files, its own first.
+    pub fn files(&self) -> impl Iterator<Item = (ModelId, &str)> {
+        let variants = self.variants.iter().map(|(id, name)| (*id, name.as_str()));
+        std::iter::once((self.id, self.file_name.as_str())).chain(variants)
+    }
 }
 
 /// Every network whose file is there, in order of publication.
@@ -127,12 +137,15 @@ pub fn held_models(connection: &Connection) -> Result<Vec<HeldModel>, StoreError
     let mut rows = statement.query([])?;
     let mut models = Vec::new();
     while let Some(row) = rows.next()? {
+        let id = model_id("model id", row.get_ref(1)?.as_bytes()?)?;
+        let variants = variants::of(connection, id)?;
         models.push(HeldModel {
             number: row.get(0)?,
-            id: model_id("model id", row.get_ref(1)?.as_bytes()?)?,
+            id,
             generation: row.get(2)?,
             in_use: row.get(3)?,
             file_name: row.get(4)?,
+            variants: variants.into_iter().map(|row| (row.file, row.file_name)).collect(),
         });
     }
     Ok(models)
@@ -164,7 +177,7 @@ pub fn models_at_work(connection: &Connection) -> Result<BTreeSet<ModelId>, Stor
     Ok(named)
 }
 
-/// Notes that the file of a network is to be removed.
+/// Notes that the files of a network are to be removed.
 pub fn set_removed(connection: &Connection, id: ModelId, now_ms: i64) -> Result<(), StoreError> {
     let sql = "UPDATE models SET removed_ms = ?2 WHERE model = ?1";
     connection.execute(sql, params![id.0, now_ms])?;
@@ -173,7 +186,9 @@ pub fn set_removed(connection: &Connection, id: ModelId, now_ms: i64) -> Result<
 
 /// Files of networks that are noted as removed: a crash may have left them behind.
 pub fn removed_files(connection: &Connection) -> Result<Vec<String>, StoreError> {
-    let mut statement = connection.prepare("SELECT file_name FROM models WHERE removed_ms IS NOT NULL")?;
+    let sql = "SELECT file_name FROM models WHERE removed_ms IS NOT NULL UNION ALL SELECT model_variants.file_name \
+               FROM model_variants JOIN models USING (model) WHERE removed_ms IS NOT NULL";
+    let mut statement = connection.prepare(sql)?;
     let rows = statement.query_map([], |row| row.get(0))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

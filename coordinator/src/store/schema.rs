@@ -15,7 +15,7 @@ pub const VERSION: u32 = MIGRATIONS.len() as u32;
 /// Folder within the data folder that keeps the copies made before migrations.
 pub const BACKUPS: &str = "backups";
 
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
@@ -25,6 +25,7 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("schema_7.sql"),
     include_str!("schema_8.sql"),
     include_str!("schema_9.sql"),
+    include_str!("schema_10.sql"),
 ];
 
 /// The schema version of a database, 0 when it is empty.

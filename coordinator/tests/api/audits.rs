@@ -33,7 +33,7 @@ async fn start(folder: tempfile::TempDir) -> Rig {
 }
 
 /// The run's only network.
-fn champion(rig: &Rig) -> Arc<ModelBytes> {
+pub(crate) fn champion(rig: &Rig) -> Arc<ModelBytes> {
     let mut files = std::fs::read_dir(rig.path("models")).expect("a folder");
     let file = files.next().expect("a network").expect("an entry");
     ModelBytes::new(std::fs::read(file.path()).expect("a file"))
@@ -49,7 +49,7 @@ fn stranger(champion: &ModelBytes) -> Arc<ModelBytes> {
 }
 
 /// Plays a lease with `model`, and says that it was the lease's.
-fn play(work: &Assignment, model: Arc<ModelBytes>) -> Vec<Record> {
+pub(crate) fn play(work: &Assignment, model: Arc<ModelBytes>) -> Vec<Record> {
     struct Play(Arc<Lease>);
     impl GameVisitor for Play {
         type Output = Vec<Record>;
@@ -78,7 +78,7 @@ fn play(work: &Assignment, model: Arc<ModelBytes>) -> Vec<Record> {
 }
 
 /// Watches the status until this many games were drawn and dealt with.
-async fn dealt_with(rig: &Rig, games: u64) -> v1::RunStatus {
+pub(crate) async fn dealt_with(rig: &Rig, games: u64) -> v1::RunStatus {
     let request = v1::WatchStatusRequest {
         interval_ms: 100,
         ..Default::default()

@@ -94,9 +94,13 @@ async fn what_an_actor_says_of_itself_is_named() {
         device: "auto".to_owned(),
         waiting: "a lease cannot be played: model 12ab is larger than 512 bytes".to_owned(),
         clock_unix_ms: 1_000,
+        precision_fell_back: "network 12ab is not itself in int8 here".to_owned(),
         ..report(&actor)
     };
     actor.client.report(told).await.expect("an answer");
+    let precision = found(&rig, "precision-fell-back").await;
+    assert_eq!(precision.severity(), Severity::Note);
+    assert!(precision.evidence[0].contains("network 12ab"), "{precision:?}");
     let without = found(&rig, "actor-without-model").await;
     assert!(without.evidence[0].contains("model 12ab"), "{without:?}");
     found(&rig, "no-actor-has-champion").await;
@@ -118,6 +122,7 @@ async fn what_an_actor_says_of_itself_is_named() {
         "actor-without-model",
         "no-actor-has-champion",
         "device-fell-back",
+        "precision-fell-back",
         "clock-off",
     ] {
         assert!(!is_found(&rig, gone).await, "{gone}");

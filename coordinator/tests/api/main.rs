@@ -9,6 +9,7 @@ mod gate_kinds;
 mod gates;
 mod hostile;
 mod models;
+mod precisions;
 mod protocol;
 mod ratings;
 mod records;

@@ -10,7 +10,9 @@ use tempfile::TempDir;
 use tengen_control::LeaseRules;
 use tengen_coordinator::{AuditConfig, Config as ProcessConfig, Coordinator, CoordinatorError, LiveKeys, Options};
 use tengen_games::{AnyGame, Fingerprint, Game, GameVisitor};
-use tengen_network::{Config, Metadata, Shape, model_id, random_weights, write_onnx};
+use tengen_network::{
+    Config, Metadata, Shape, Weights, model_id, random_weights, read_metadata, read_weights, write_onnx,
+};
 use tengen_proto::v1;
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
 use tengen_proto::v1::admin_service_client::AdminServiceClient;
@@ -19,7 +21,10 @@ use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_proto::v1::publish_model_request::Part;
 use tengen_proto::v1::replay_service_client::ReplayServiceClient;
 use tengen_proto::v1::run_service_client::RunServiceClient;
-use tengen_records::{Endings, Expected, MatchGame, ModelIndex, Record, RunId, Work, encode, testing};
+use tengen_records::{
+    Endings, Expected, MatchGame, ModelId, ModelIndex, Precision, Record, RunId, Work, encode, precision_to_wire,
+    testing,
+};
 use tengen_selfplay::wire::order_from_wire;
 use tengen_selfplay::{Order, Plan};
 use tengen_service::channel::{self, Channel};
@@ -533,12 +538,61 @@ impl Learner {
         Ok(self.client.report(request).await?.into_inner())
     }
 
-    /// A random network as the candidate of an iteration.
-    pub(crate) fn network(&self, iteration: u32) -> (v1::Model, Vec<u8>) {
+    /// The shape of the run's networks, and its game.
+    pub(crate) fn shape(&self) -> (AnyGame, Shape) {
         let game = AnyGame::parse(&self.welcome.game).expect("a game");
         let config = RunConfig::from_toml(&self.welcome.run_toml).expect("the run's configuration");
         let network: Config = config.network;
         let shape = Shape::new(game.spec(), &network).expect("a shape");
+        (game, shape)
+    }
+
+    /// These weights in a file that says it is the network in a reduced precision. What a file says of itself is all that
+    /// the coordinator looks at when it is published.
+    pub(crate) fn variant_of(
+        &self,
+        network: &[u8],
+        weights: &Weights,
+        precision: Precision,
+    ) -> (v1::ModelVariant, Vec<u8>) {
+        let metadata = Metadata {
+            precision: tengen_network::Precision::parse(precision.as_str()).expect("it is known"),
+            extra: [("fp32_model".to_owned(), ModelId(model_id(network)).to_string())].into(),
+            ..read_metadata(network).expect("metadata")
+        };
+        let bytes = write_onnx(&self.shape().1, weights, &metadata).expect("an onnx file");
+        let variant = v1::ModelVariant {
+            precision: precision_to_wire(precision).into(),
+            file_id: model_id(&bytes).to_vec(),
+            size_bytes: bytes.len() as u64,
+            sha256: Vec::new(),
+            fidelity: Some(v1::Fidelity {
+                positions: 512,
+                policy_kl: 0.0003,
+                policy_agreement: 0.987,
+                value_error: 0.011,
+            }),
+        };
+        (variant, bytes)
+    }
+
+    /// A random network as the candidate of an iteration, with its own weights as its variants: the description, and all
+    /// files in the order in which they are sent.
+    pub(crate) fn network_in(&self, iteration: u32, precisions: &[Precision]) -> (v1::Model, Vec<u8>) {
+        let (mut model, network) = self.network(iteration);
+        let weights = read_weights(&network).expect("weights");
+        let mut files = network.clone();
+        for &precision in precisions {
+            let (variant, bytes) = self.variant_of(&network, &weights, precision);
+            model.variants.push(variant);
+            files.extend(bytes);
+        }
+        (model, files)
+    }
+
+    /// A random network as the candidate of an iteration.
+    pub(crate) fn network(&self, iteration: u32) -> (v1::Model, Vec<u8>) {
+        let (game, shape) = self.shape();
         let mut metadata = Metadata {
             run: self.welcome.run_id.clone(),
             game: self.welcome.game.clone(),

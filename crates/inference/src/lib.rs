@@ -1,4 +1,5 @@
-//! Running networks in ONNX Runtime: sessions, batching, and the probes that prove a session right.
+//! Running networks in ONNX Runtime: sessions, batching, the probes that prove a session right, and the comparison that
+//! proves a reduced precision faithful.
 //!
 //! [`init`] loads the runtime once per process; a [`Session`] is one loaded model, which one thread at a time feeds with
 //! batches of feature planes and reads [`Outputs`] of logits from. Masking, softmax over legal actions and all
@@ -10,6 +11,7 @@ mod batch;
 mod device;
 mod devices;
 mod error;
+mod fidelity;
 mod load;
 mod probe;
 mod runtime;
@@ -20,6 +22,7 @@ pub use batch::bucket_sizes;
 pub use device::{Device, ParseDeviceError};
 pub use devices::{Devices, ParseDevicesError};
 pub use error::InferenceError;
+pub use fidelity::{Divergence, FAITHFUL_KL_MAX, FAITHFUL_VALUE_ERROR_MAX, compare_precisions};
 pub use probe::{PARITY_TOLERANCE, Probe, run_probes, softmax};
 pub use runtime::{RuntimeInfo, init, runtime};
 pub use session::{Outputs, Session, SessionOptions, Signature};

@@ -26,5 +26,5 @@ pub use rejection::{ReasonCode, Rejection};
 pub use seed::game_seed;
 pub use wire::{
     PLIES_MAX, PlayersError, RECORD_BYTES_MAX, SCHEMA_VERSION, decode, encode, networks_of, peek_id, players_from_wire,
-    players_to_wire,
+    players_to_wire, precision_from_wire, precision_to_wire,
 };

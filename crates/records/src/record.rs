@@ -2,6 +2,8 @@
 //!
 //! Plain data: a [`Record`] can hold nonsense (an illegal action, a sum of two); [`crate::check`] tells.
 
+use std::fmt;
+
 use tengen_games::{Action, ActionBlock, Fingerprint, Game, OpeningRule, Outcome, Roles, Seat, Spec, State};
 
 use crate::ids::{ModelId, RecordId, RunId};
@@ -37,7 +39,7 @@ impl Kind {
 }
 
 /// Numeric precision of the network that was used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Precision {
     /// 32-bit floating point.
     Fp32,
@@ -45,6 +47,30 @@ pub enum Precision {
     Fp16,
     /// 8-bit integer.
     Int8,
+}
+
+impl Precision {
+    /// The stable name, which network files use too.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Precision::Fp32 => "fp32",
+            Precision::Fp16 => "fp16",
+            Precision::Int8 => "int8",
+        }
+    }
+
+    /// The precision with this stable name.
+    pub fn parse(name: &str) -> Option<Precision> {
+        [Precision::Fp32, Precision::Fp16, Precision::Int8]
+            .into_iter()
+            .find(|precision| precision.as_str() == name)
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// Index into [`Record::models`]; in a rating game into [`Record::players`].

@@ -9,7 +9,8 @@ use tengen_games::{Action, AnyGame, Fingerprint, Outcome, Reason, Roles, Seat};
 use tengen_proto::v1;
 use tengen_records::{
     Kind, LeaseId, ModelId, ModelIndex, NetworkPlay, PLIES_MAX, Player, PlyRecord, Precision, RECORD_BYTES_MAX,
-    ReasonCode, Record, RecordId, RunId, SearchBlock, decode, encode, peek_id, testing,
+    ReasonCode, Record, RecordId, RunId, SearchBlock, decode, encode, peek_id, precision_from_wire, precision_to_wire,
+    testing,
 };
 
 fn game() -> Mnk {
@@ -207,6 +208,19 @@ fn impossible_values_are_refused_with_the_code_of_their_field() {
     assert_eq!(refusal(|r| search(r).net_wdl.push(0.0)), ReasonCode::Wdl);
     assert_eq!(refusal(|r| search(r).precision = 0), ReasonCode::Precision);
     assert_eq!(refusal(|r| search(r).symmetry = 65_536), ReasonCode::Symmetry);
+}
+
+#[test]
+fn every_precision_survives_the_wire_and_its_name() {
+    for precision in [Precision::Fp32, Precision::Fp16, Precision::Int8] {
+        assert_eq!(
+            precision_from_wire(precision_to_wire(precision).into()),
+            Some(precision)
+        );
+        assert_eq!(Precision::parse(precision.as_str()), Some(precision));
+    }
+    assert_eq!((precision_from_wire(0), precision_from_wire(99)), (None, None));
+    assert_eq!(Precision::parse("fp8"), None);
 }
 
 #[test]

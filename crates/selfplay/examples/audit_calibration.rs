@@ -3,7 +3,8 @@
 //! `cargo run --release -p tengen-selfplay --example audit_calibration -- [POSITIONS] [MODELS_DIR]`
 //!
 //! POSITIONS honest positions are audited for each game and way of batching. MODELS_DIR is the folder `models` of a
-//! Connect Four run: its networks, ordered by iteration, are taken as each other's neighbours.
+//! Connect Four run: its networks, ordered by iteration, are taken as each other's neighbours; of the last one, the files in
+//! reduced precisions are measured too.
 
 use std::error::Error;
 use std::path::Path;
@@ -14,9 +15,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_games::{AnyGame, Game, GameVisitor, State};
 use tengen_inference::{Device, Outputs, Session, SessionOptions, softmax};
 use tengen_network::{Config, Metadata, Shape, Weights, random_weights, read_metadata, read_weights, write_onnx};
-use tengen_records::Record;
+use tengen_records::{ModelId, Record};
 use tengen_search::Settings;
 use tengen_selfplay::audit::{Difference, TOLERANCE_CPU, TOLERANCE_OTHER, audit, draw_plies, evaluator};
+use tengen_selfplay::model::identity;
 use tengen_selfplay::offline::{OfflineOptions, selfplay_offline};
 use tengen_selfplay::{DriverOptions, ModelBytes};
 
@@ -45,6 +47,9 @@ fn main() -> Outcome<()> {
         .chain(trained.last())
     {
         honest(network, positions)?;
+    }
+    for reduced in trained.last().into_iter().flat_map(Network::reduced) {
+        honest(&reduced, positions)?;
     }
     println!(
         "\n| wrong | audited games | caught at {TOLERANCE_CPU:.0e} | caught at {TOLERANCE_OTHER:.0e} | median of the worst \
@@ -76,6 +81,8 @@ struct Network {
     shape: Shape,
     weights: Weights,
     model: Arc<ModelBytes>,
+    /// Its files in reduced precisions.
+    variants: Vec<Arc<ModelBytes>>,
 }
 
 impl Network {
@@ -104,6 +111,16 @@ impl Network {
             shape,
             weights,
             model,
+            variants: Vec::new(),
+        })
+    }
+
+    /// The same as it plays in each reduced precision.
+    fn reduced(&self) -> impl Iterator<Item = Network> + '_ {
+        self.variants.iter().map(|variant| Network {
+            name: format!("{}, {}", self.name, variant.precision()),
+            model: Arc::clone(variant),
+            ..self.clone()
         })
     }
 
@@ -168,10 +185,16 @@ impl Network {
 
 /// The networks of a run in the order of their iterations.
 fn trained(folder: &Path) -> Outcome<Vec<Network>> {
-    let mut networks = Vec::new();
+    let (mut networks, mut variants) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(folder)? {
         let bytes = std::fs::read(entry?.path())?;
-        let (metadata, weights) = (read_metadata(&bytes)?, read_weights(&bytes)?);
+        let metadata = read_metadata(&bytes)?;
+        if metadata.precision != tengen_network::Precision::Fp32 {
+            let named = identity(&metadata, ModelId([0; 32])).ok_or("a file that names no network")?;
+            variants.push(ModelBytes::variant(named.0, named.1, bytes));
+            continue;
+        }
+        let weights = read_weights(&bytes)?;
         let game = AnyGame::parse(&metadata.game)?;
         let rows = |name: &str| weights.get(name).map_or(0, |tensor| tensor.shape()[0]);
         let config = Config {
@@ -182,10 +205,15 @@ fn trained(folder: &Path) -> Outcome<Vec<Network>> {
         };
         let shape = Shape::new(game.spec(), &config)?;
         let name = format!("{} trained {} steps", metadata.game, metadata.step);
-        networks.push((metadata.step, Network::of(name, game, shape, weights)?));
+        let id = ModelId(tengen_network::model_id(&bytes));
+        networks.push((metadata.step, id, Network::of(name, game, shape, weights)?));
     }
-    networks.sort_by_key(|(step, _)| *step);
-    Ok(networks.into_iter().map(|(_, network)| network).collect())
+    for (_, id, network) in &mut networks {
+        let of_network = variants.iter().filter(|variant| variant.id() == *id);
+        network.variants = of_network.cloned().collect();
+    }
+    networks.sort_by_key(|(step, ..)| *step);
+    Ok(networks.into_iter().map(|(.., network)| network).collect())
 }
 
 fn play(network: &Network, games: u32, at_once: usize, batch_max: usize, seed: u64) -> Outcome<Vec<Record>> {

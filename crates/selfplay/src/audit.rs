@@ -1,19 +1,22 @@
 //! Audit by re-evaluation: a record says what its network saw, and the network is asked again.
 //!
 //! A search block states the network's own view of its position (`net_wdl`, `net_policy_top`) before noise and search.
-//! [`audit`] replays the game, evaluates some of its positions with the network that the record names, under the
-//! symmetry it names, and says how far the two views are apart. That catches games played by another network and
+//! [`audit`] replays the game, evaluates some of its positions with the network that the record names, in the precision
+//! and under the symmetry it names, and says how far the two views are apart. That catches games played by another network and
 //! hardware that computes wrongly. It says nothing of what was made of a right evaluation: visits and targets are not
 //! searched again.
 //!
 //! **Which games are audited, and what becomes of an actor, is not decided here.**
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use rand::RngExt;
 use tengen_games::{Action, Game, IllegalAction, State};
-use tengen_inference::{Device, Outputs, PARITY_TOLERANCE, SessionOptions, softmax};
+use tengen_inference::{
+    Device, Divergence, Outputs, PARITY_TOLERANCE, Session, SessionOptions, compare_precisions, softmax,
+};
 use tengen_records::{ModelId, NET_POLICY_TOP_MAX, Precision, Record, SearchBlock};
 use tengen_search::Wdl;
 
@@ -31,8 +34,42 @@ pub const TOLERANCE_CPU: f32 = 2e-5;
 /// allow the hardware of an actor.
 pub const TOLERANCE_OTHER: f32 = PARITY_TOLERANCE;
 
-/// Precision of every network there is: the files know no other, so a record that states another one is false.
-const NETWORK_PRECISION: Precision = Precision::Fp32;
+/// Difference of a probability that no honest actor reaches with a network in a reduced precision, whatever its device.
+///
+/// A sum of 8-bit products is the same everywhere, but what is rounded to the next sum's input comes from a multiplication
+/// in floating point, whose last digit may tip it: one activation is then a step away, and with it, in part, the next
+/// layer's. Such differences stay below what all the rounding of the network does, and that moves win minus loss by 0.05 on
+/// average at most, or the network is not faithful. Not measured on other processors: docs/audit.md.
+pub const TOLERANCE_REDUCED: f32 = 0.02;
+
+/// How far apart honest statements may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerances {
+    /// Of networks in fp32.
+    pub fp32: f32,
+    /// Of networks in a reduced precision.
+    pub reduced: f32,
+}
+
+impl Default for Tolerances {
+    /// Those of an actor on a CPU.
+    fn default() -> Tolerances {
+        Tolerances {
+            fp32: TOLERANCE_CPU,
+            reduced: TOLERANCE_REDUCED,
+        }
+    }
+}
+
+impl Tolerances {
+    /// The smallest difference that is not honest in this precision.
+    pub fn of(&self, precision: Precision) -> f32 {
+        match precision {
+            Precision::Fp32 => self.fp32,
+            Precision::Fp16 | Precision::Int8 => self.reduced,
+        }
+    }
+}
 
 /// An audit could not be done. It says nothing against the record.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +127,8 @@ pub struct Difference {
     pub policy: f32,
     /// The precision that the record states.
     pub precision: Precision,
+    /// Whether the network was at hand in it. A false statement was compared with the network in another one.
+    pub offered: bool,
 }
 
 impl Difference {
@@ -98,23 +137,24 @@ impl Difference {
         self.wdl.max(self.policy)
     }
 
-    /// The plainest of them: a false precision before a true one, then the greatest difference.
-    pub fn worst(differences: &[Difference]) -> Option<Difference> {
-        let rank = |found: &Difference| (found.precision != NETWORK_PRECISION, found.greatest());
+    /// The plainest of them: a false precision before a true one, then what is farthest beyond its tolerance.
+    pub fn worst(differences: &[Difference], tolerances: &Tolerances) -> Option<Difference> {
+        let rank = |found: &Difference| (!found.offered, found.greatest() / tolerances.of(found.precision));
         let worse = |one: Difference, other: Difference| if rank(&other) > rank(&one) { other } else { one };
         differences.iter().copied().reduce(worse)
     }
 
     /// What is wrong, in a sentence for people; `None` when the difference is one that honest hardware shows.
-    pub fn fault(&self, tolerance: f32) -> Option<String> {
-        if self.precision != NETWORK_PRECISION {
+    pub fn fault(&self, tolerances: &Tolerances) -> Option<String> {
+        if !self.offered {
             return Some(format!(
-                "ply {}: the record states {:?}, network {} computes in {NETWORK_PRECISION:?}",
+                "ply {}: the record states {}, in which network {} does not come",
                 self.ply,
                 self.precision,
                 self.model.short()
             ));
         }
+        let tolerance = tolerances.of(self.precision);
         (self.greatest() >= tolerance).then(|| {
             format!(
                 "ply {}: the record is {:.2e} (win, draw, loss) and {:.2e} (policy) away from network {}, less than \
@@ -143,9 +183,18 @@ pub fn draw_plies(record: &Record, positions: usize, seed: u64) -> Vec<usize> {
     plies
 }
 
+/// What is needed to audit `plies` of a record: each network with each precision that is stated for it.
+pub fn networks(record: &Record, plies: &[usize]) -> BTreeSet<(ModelId, Precision)> {
+    let plies = plies.iter().filter_map(|&n| record.plies.get(n));
+    plies
+        .filter_map(|ply| Some((record.network(ply.model)?, ply.search.as_ref()?.precision)))
+        .collect()
+}
+
 /// Evaluates `plies` (ascending; those without a search are passed over) of a checked record again and compares.
 ///
-/// `models` holds the networks of the record in any order. The priors a record leaves out of `net_policy_top` must not
+/// `models` holds the networks of the record in any order, each in the precisions that are stated for it. A network that is
+/// there, but not in the stated precision, does not come in it: the statement is false. The priors a record leaves out of `net_policy_top` must not
 /// be greater than the smallest it lists, or than nothing when it lists fewer than it could: what is above that counts
 /// as their difference.
 pub fn audit<G: Game>(
@@ -168,13 +217,15 @@ pub fn audit<G: Game>(
         }
         if let (true, Some(claim)) = (plies.binary_search(&n).is_ok(), &ply.search) {
             let named = record.network(ply.model);
-            let model = models.iter().find(|model| Some(model.id()) == named);
+            let of_network = || models.iter().filter(move |model| Some(model.id()) == named);
+            let as_stated = of_network().find(|model| model.precision() == claim.precision);
+            let model = as_stated.or_else(|| of_network().next());
             let model = model.ok_or_else(|| AuditError::Model {
                 ply: n,
                 model: named.map_or_else(|| ply.model.0.to_string(), |id| id.to_string()),
             })?;
             view.evaluate(game, &state, n, claim.symmetry, model, evaluator)?;
-            differences.push(view.compare(n, model.id(), claim));
+            differences.push(view.compare(n, model, claim));
         }
         state.apply(ply.action).map_err(illegal(n))?;
     }
@@ -238,7 +289,7 @@ impl View {
         Ok(())
     }
 
-    fn compare(&self, ply: usize, model: ModelId, claim: &SearchBlock) -> Difference {
+    fn compare(&self, ply: usize, model: &ModelBytes, claim: &SearchBlock) -> Difference {
         let listed = &claim.net_policy_top;
         let unlisted_max = if listed.len() < NET_POLICY_TOP_MAX {
             0.0
@@ -258,10 +309,11 @@ impl View {
             .map(|(seen, stated)| (seen - stated).abs());
         Difference {
             ply,
-            model,
+            model: model.id(),
             wdl: wdl.fold(0.0, f32::max),
             policy: policy.fold(0.0, f32::max),
             precision: claim.precision,
+            offered: model.precision() == claim.precision,
         }
     }
 }
@@ -271,11 +323,29 @@ pub fn load_runtime(runtime: Option<&Path>) -> Result<(), InferenceError> {
     tengen_inference::init(runtime)
 }
 
-/// An evaluator for audits: on the CPU, on the calling thread alone, one position at a time.
-pub fn evaluator() -> SessionEvaluator {
-    SessionEvaluator::new(SessionOptions {
+/// How audits compute: on the CPU, on the calling thread alone, one position at a time.
+fn sessions() -> SessionOptions {
+    SessionOptions {
         device: Device::Cpu,
         intra_threads: 1,
         batch_max: 1,
-    })
+    }
+}
+
+/// An evaluator for audits: on the CPU, on the calling thread alone, one position at a time.
+pub fn evaluator() -> SessionEvaluator {
+    SessionEvaluator::new(sessions())
+}
+
+/// How far a network's file in a reduced precision is from its file in fp32 on this CPU, over the positions in `planes`,
+/// u8 `[n, C, H, W]`. On a CPU where it is not faithful it can prove nothing about anybody's games.
+pub fn divergence(
+    fp32: &ModelBytes,
+    reduced: &ModelBytes,
+    planes: &[u8],
+    n: usize,
+) -> Result<Divergence, InferenceError> {
+    let mut whole = Session::load(fp32.bytes(), &sessions())?;
+    let mut coarse = Session::load(reduced.bytes(), &sessions())?;
+    compare_precisions(&mut whole, &mut coarse, planes, n)
 }

@@ -1,10 +1,10 @@
 //! Answers of networks that need not be asked for again.
 //!
-//! The key is a 128-bit BLAKE3 of the network's id and everything the network is shown, the position's feature planes and
+//! The key is a 128-bit BLAKE3 of the network's file and everything the network is shown, the position's feature planes and
 //! the symmetry that they are seen through: two positions with equal planes have equal answers, whatever led to them, a
-//! new network never sees an old one's, and searches with and without random symmetries share a cache. What is kept are
-//! the raw logits, those of the policy in the position's own order; the search masks them for the position that asked.
-//! Two different keys collide with a chance of 2^-128 a pair, which is not handled.
+//! new network never sees an old one's, nor one precision another's, and searches with and without random symmetries share
+//! a cache. What is kept are the raw logits, those of the policy in the position's own order; the search masks them for
+//! the position that asked. Two different keys collide with a chance of 2^-128 a pair, which is not handled.
 //!
 //! All memory is taken at the start and never more: a set of a few places for each hash, in which the oldest answer makes
 //! room. The sets are spread over locks, so that threads seldom meet.
@@ -23,10 +23,10 @@ const SHARDS: usize = 64;
 pub(crate) struct Key(u128);
 
 impl Key {
-    /// The key of these planes for this network, which sees them through the symmetry with this index.
-    pub(crate) fn of(model: ModelId, planes: &[u8], symmetry: u16) -> Key {
+    /// The key of these planes for the network in this file, which sees them through the symmetry with this index.
+    pub(crate) fn of(file: ModelId, planes: &[u8], symmetry: u16) -> Key {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&model.0);
+        hasher.update(&file.0);
         hasher.update(planes);
         hasher.update(&symmetry.to_le_bytes());
         let mut bytes = [0; 16];

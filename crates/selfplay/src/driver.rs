@@ -8,9 +8,9 @@ use tengen_records::{LeaseId, ModelId, ModelIndex, Player, Record, RecordId};
 
 use crate::cache::EvaluationCache;
 use crate::evaluator::{EvaluateError, Evaluator};
-use crate::flight::{Effort, Flight, FlightError, Mind, PersonError, Temper};
+use crate::flight::{Effort, Engine, Flight, FlightError, Mind, PersonError, Temper};
 use crate::ledger::{Finished, seat_models};
-use crate::order::{GameOrder, Lease, Order, Plan};
+use crate::order::{GameOrder, Lease, Plan};
 use crate::pool::{Entry, Pool};
 use crate::seed::{game_rng, game_seed};
 
@@ -355,7 +355,7 @@ impl<G: Game, E: Evaluator> Driver<G, E> {
         }
         let names = seat_models(&order);
         let minds = self
-            .minds(terms, names, &state)
+            .minds(&order.lease, names, &state)
             .map_err(|source| StartError::Person { id: id(&order), source })?;
         let models = order.lease.models().to_vec();
         let flight = Flight::new(state, rng, minds, names, temper);
@@ -368,14 +368,14 @@ impl<G: Game, E: Evaluator> Driver<G, E> {
     }
 
     /// One mind for both seats, or one each. A tree belongs to a model: two models have two, self-play has one.
-    fn minds(&self, terms: &Order, names: [ModelIndex; 2], state: &G::State) -> Result<Vec<Mind<G>>, PersonError> {
+    fn minds(&self, lease: &Lease, names: [ModelIndex; 2], state: &G::State) -> Result<Vec<Mind<G>>, PersonError> {
+        let terms = lease.order();
         let settings = &terms.settings;
         let of_player = |player: &Player| {
-            Mind::of(player, &self.game, state, settings, |network| {
-                model_index(terms, network)
-            })
+            let model = |network: &ModelId| engine(lease, model_index(lease, network));
+            Mind::of(player, &self.game, state, settings, model)
         };
-        let search = |model| Mind::search(&self.game, state, model, settings);
+        let search = |index| Mind::search(&self.game, state, engine(lease, index), settings);
         match (terms.plan.players(), names) {
             (Some(players), _) => names.iter().map(|name| of_player(&players[name.index()])).collect(),
             (None, [first, second]) if first == second => Ok(vec![search(first)]),
@@ -384,11 +384,19 @@ impl<G: Game, E: Evaluator> Driver<G, E> {
     }
 }
 
-/// The index of a network that an order names.
-fn model_index(terms: &Order, network: &ModelId) -> ModelIndex {
-    let at = terms.models.iter().position(|model| model == network);
+/// The index of a network that a lease names.
+fn model_index(lease: &Lease, network: &ModelId) -> ModelIndex {
+    let at = lease.models().iter().position(|model| model.id() == *network);
     // A lease is only made with the networks it names.
     ModelIndex(at.unwrap_or(0) as u8)
+}
+
+/// A model of a lease, by its index.
+fn engine(lease: &Lease, index: ModelIndex) -> Engine {
+    Engine {
+        index,
+        precision: lease.models()[index.index()].precision(),
+    }
 }
 
 fn id(order: &GameOrder) -> RecordId {

@@ -51,7 +51,7 @@ pub trait Evaluator {
     ) -> Result<(), EvaluateError>;
 }
 
-/// Networks in ONNX Runtime: one session a model, kept while somebody holds the model.
+/// Networks in ONNX Runtime: one session a file, kept while somebody holds the model.
 pub struct SessionEvaluator {
     options: SessionOptions,
     sessions: Vec<(Weak<ModelBytes>, ModelId, Session)>,
@@ -74,16 +74,17 @@ impl SessionEvaluator {
     }
 
     fn session(&mut self, model: &Arc<ModelBytes>) -> Result<&mut Session, InferenceError> {
-        let id = model.id();
-        if let Some(at) = self.sessions.iter().position(|(_, held, _)| *held == id) {
+        let file = model.file_id();
+        if let Some(at) = self.sessions.iter().position(|(_, held, _)| *held == file) {
             return Ok(&mut self.sessions[at].2);
         }
         // A new model is the moment to let go of those that nobody plays with any more.
         self.sessions.retain(|(holder, _, _)| holder.strong_count() > 0);
         let session = Session::load(model.bytes(), &self.options)?;
         self.provider = Some(session.provider().to_owned());
-        tracing::debug!(model = %id, provider = session.provider(), "session loaded");
-        self.sessions.push((Arc::downgrade(model), id, session));
+        let (id, precision) = (model.id(), model.precision());
+        tracing::debug!(model = %id, %precision, provider = session.provider(), "session loaded");
+        self.sessions.push((Arc::downgrade(model), file, session));
         let last = self.sessions.len() - 1;
         Ok(&mut self.sessions[last].2)
     }
@@ -144,7 +145,8 @@ impl Evaluator for HashEvaluator {
         n: usize,
         out: &mut Outputs,
     ) -> Result<(), EvaluateError> {
-        let salt = model.id().0.iter().fold(0, |salt, &byte| mix(salt ^ u64::from(byte)));
+        let file = model.file_id().0;
+        let salt = file.iter().fold(0, |salt, &byte| mix(salt ^ u64::from(byte)));
         out.policy.clear();
         out.wdl.clear();
         for position in planes.chunks_exact((planes.len() / n.max(1)).max(1)) {

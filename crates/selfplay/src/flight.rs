@@ -4,19 +4,28 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_games::{Action, Game, IllegalAction, Outcome, Seat, State};
-use tengen_records::{ModelIndex, NetworkPlay, Player, PlyRecord, SearchBlock};
+use tengen_records::{ModelIndex, NetworkPlay, Player, PlyRecord, Precision, SearchBlock};
 use tengen_search::{Evaluation, EvaluationError, Leaf, RootNoise, Settings, Tree};
 
 use crate::symmetry::symmetry_of;
 use crate::trace::{SearchTrace, Tracer};
 use crate::{baseline, ledger};
 
+/// A model as a flight knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Engine {
+    /// Its place in the flight's own list.
+    pub(crate) index: ModelIndex,
+    /// What it computes in, for the record.
+    pub(crate) precision: Precision,
+}
+
 /// Who chooses for a seat.
 pub(crate) enum Mind<G: Game> {
     /// A search with one model's evaluations. The tree belongs to that model alone.
     Search {
-        /// The model, as an index into the flight's own list.
-        model: ModelIndex,
+        /// The model.
+        model: Engine,
         /// Its tree, rooted where the game stands.
         tree: Box<Tree<G>>,
         /// Root visits of each search.
@@ -39,14 +48,14 @@ pub(crate) enum Mind<G: Game> {
 pub struct PersonError(pub String);
 
 impl<G: Game> Mind<G> {
-    /// The mind of a player from `state`. `model` gives its network's index; `settings` hold everything of the search that
+    /// The mind of a player from `state`. `model` says which its network is; `settings` hold everything of the search that
     /// the player leaves open.
     pub(crate) fn of<N>(
         player: &Player<N>,
         game: &G,
         state: &G::State,
         settings: &Settings,
-        model: impl FnOnce(&N) -> ModelIndex,
+        model: impl FnOnce(&N) -> Engine,
     ) -> Result<Mind<G>, PersonError> {
         Ok(match player {
             Player::Random => Mind::Random,
@@ -72,7 +81,7 @@ impl<G: Game> Mind<G> {
     }
 
     /// A search by `model` from `state`.
-    pub(crate) fn search(game: &G, state: &G::State, model: ModelIndex, settings: &Settings) -> Mind<G> {
+    pub(crate) fn search(game: &G, state: &G::State, model: Engine, settings: &Settings) -> Mind<G> {
         let tree = Box::new(Tree::new(game.clone(), state.clone(), *settings));
         Mind::Search {
             model,
@@ -246,7 +255,7 @@ impl<G: Game> Flight<G> {
     /// The model that the waiting leaves are for; `None` when none wait.
     pub(crate) fn model(&self) -> Option<ModelIndex> {
         match &self.minds[self.acting()] {
-            Mind::Search { model, .. } if !self.leaves.is_empty() => Some(*model),
+            Mind::Search { model, .. } if !self.leaves.is_empty() => Some(model.index),
             _ => None,
         }
     }
@@ -316,7 +325,7 @@ impl<G: Game> Flight<G> {
     fn play_searched(&mut self) -> Result<(), FlightError> {
         let temperature = self.temperature();
         let acting = self.acting();
-        let Mind::Search { tree, .. } = &self.minds[acting] else {
+        let Mind::Search { tree, model, .. } = &self.minds[acting] else {
             return Ok(());
         };
         let chosen = tree.choose(temperature, &mut self.rng);
@@ -327,7 +336,7 @@ impl<G: Game> Flight<G> {
         self.effort.simulations += u64::from(stats.visits_total - stats.visits_reused);
         self.effort.terminal += u64::from(tree.visits_terminal());
         self.effort.reused += u64::from(stats.visits_reused);
-        let search = ledger::search_block(&stats, self.temper.weight(), temperature);
+        let search = ledger::search_block(&stats, self.temper.weight(), temperature, model.precision);
         // Also of a root that was evaluated as a leaf of an earlier ply's search: the symmetry is the position's.
         let symmetry = symmetry_of(tree.game(), tree.settings(), tree.root());
         if let Some(tracer) = &mut self.tracer {

@@ -8,7 +8,7 @@ use crate::order::{GameOrder, MatchGame};
 use crate::seed::game_seed;
 
 /// What a finished search says, as recorded. Of symmetries it knows nothing: who had the root evaluated under one says so.
-pub(crate) fn search_block(stats: &RootStats, weight: f32, temperature: f32) -> SearchBlock {
+pub(crate) fn search_block(stats: &RootStats, weight: f32, temperature: f32, precision: Precision) -> SearchBlock {
     let policy_target = policy_target(stats);
     let visits = stats
         .children
@@ -29,7 +29,7 @@ pub(crate) fn search_block(stats: &RootStats, weight: f32, temperature: f32) -> 
         visits_total: stats.visits_total,
         visits_reused: stats.visits_reused,
         temperature,
-        precision: Precision::Fp32,
+        precision,
         symmetry: 0,
     }
 }

@@ -30,6 +30,6 @@ pub mod wire;
 pub use cache::EvaluationCache;
 pub use driver::{Counters, Driver, DriverError, DriverOptions, PlayError, StartError, Unfinished};
 pub use evaluator::{EvaluateError, Evaluator, SessionEvaluator};
-pub use model::ModelBytes;
+pub use model::{ModelBytes, VariantError, check_variant};
 pub use order::{GameOrder, Lease, LeaseError, MatchGame, Order, Plan};
 pub use trace::SearchTrace;

@@ -170,7 +170,8 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The order of `run` with its models, which must be those it names, in its order.
+    /// The order of `run` with its models, which must be those it names, in its order. They may be in any precision, and
+    /// those of a match should be in the same one: else it compares arithmetic.
     pub fn new(run: RunId, order: Order, models: Vec<Arc<ModelBytes>>) -> Result<Arc<Lease>, LeaseError> {
         let given: Vec<ModelId> = models.iter().map(|model| model.id()).collect();
         if given != order.models || given.len() != order.plan.models() {

@@ -144,7 +144,8 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
             let Some(model) = entry.flight.model() else { continue };
             let model = &entry.models[model.index()];
             let leaves = (0..entry.flight.leaves().len()).map(|leaf| (index, leaf));
-            match batches.iter_mut().find(|batch| batch.model.id() == model.id()) {
+            let file = model.file_id();
+            match batches.iter_mut().find(|batch| batch.model.file_id() == file) {
                 Some(batch) => batch.leaves.extend(leaves),
                 None => batches.push(Batch {
                     model: Arc::clone(model),
@@ -162,8 +163,8 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
         let flight = &self.entries[entry].flight;
         flight.leaves()[leaf].state.planes(&mut self.planes[at..]);
         let symmetry = flight.symmetry(leaf);
-        let planes = &self.planes[at..];
-        let key = self.cache.as_ref().map(|_| Key::of(model.id(), planes, symmetry));
+        let (file, planes) = (model.file_id(), &self.planes[at..]);
+        let key = self.cache.as_ref().map(|_| Key::of(file, planes, symmetry));
         if let (Some(cache), Some(key)) = (&self.cache, key)
             && cache.get(key, &mut self.known)
         {

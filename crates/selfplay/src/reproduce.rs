@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use tengen_games::{Action, Game};
-use tengen_records::{PlyRecord, Record, SearchBlock};
+use tengen_records::{ModelId, PlyRecord, Precision, Record, SearchBlock};
 
-use crate::audit::TOLERANCE_CPU;
+use crate::audit::Tolerances;
 use crate::driver::{Driver, DriverOptions, PlayError};
 use crate::evaluator::Evaluator;
 use crate::order::{GameOrder, Lease};
@@ -53,6 +53,8 @@ pub struct SearchComparison {
     pub identical: bool,
     /// Whether both say that the root was evaluated under the same symmetry.
     pub same_symmetry: bool,
+    /// The smallest difference of the network that is not honest in the precision that is stated.
+    pub tolerance: f32,
     /// Greatest difference of win, draw, loss or a listed prior of the network alone.
     pub network: f32,
     /// Share of the visits that went elsewhere, in `[0, 1]`.
@@ -66,7 +68,7 @@ pub struct SearchComparison {
 pub enum Agreement {
     /// Every search is the same to the bit.
     Identical,
-    /// Every visit and every choice is the same, and no number differs by as much as the tolerance.
+    /// Every visit and every choice is the same, and no number differs by as much as its tolerance.
     Within {
         /// The greatest difference of a number.
         greatest: f32,
@@ -96,8 +98,33 @@ pub enum Agreement {
     },
 }
 
-/// The tolerance of a comparison: no honest network on a CPU differs by as much (docs/audit.md).
-pub const TOLERANCE: f32 = TOLERANCE_CPU;
+/// The tolerance of a record's comparison: no honest network in its precisions differs by as much on a CPU (docs/audit.md).
+pub fn tolerance(record: &Record) -> f32 {
+    let searches = record.plies.iter().filter_map(|ply| ply.search.as_ref());
+    let tolerances = searches.map(|search| Tolerances::default().of(search.precision));
+    tolerances.fold(Tolerances::default().fp32, f32::max)
+}
+
+/// A record that names one network in several precisions: no lease is played like that.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the searches of network {0} are in more than one precision")]
+pub struct MixedPrecisions(pub ModelId);
+
+/// The precision that a record's searches with `network` were made in; fp32 where there is none.
+pub fn precision_of(record: &Record, network: ModelId) -> Result<Precision, MixedPrecisions> {
+    let of_network = record
+        .plies
+        .iter()
+        .filter(|ply| record.network(ply.model) == Some(network));
+    let mut stated = of_network.filter_map(|ply| Some(ply.search.as_ref()?.precision));
+    let Some(first) = stated.next() else {
+        return Ok(Precision::Fp32);
+    };
+    match stated.all(|precision| precision == first) {
+        true => Ok(first),
+        false => Err(MixedPrecisions(network)),
+    }
+}
 
 /// Plays the game of `record` again, which was played under `lease`, and compares every ply.
 ///
@@ -162,6 +189,7 @@ fn compare_searches(stated: &SearchBlock, found: &SearchBlock) -> SearchComparis
     SearchComparison {
         identical: stated == found,
         same_symmetry: stated.symmetry == found.symmetry,
+        tolerance: Tolerances::default().of(stated.precision),
         network: greatest(stated.net_wdl, found.net_wdl).max(priors(stated, found)),
         visits: visits(&stated.visits, &found.visits),
         value: greatest(stated.root_wdl, found.root_wdl),
@@ -223,7 +251,7 @@ pub fn agreement(plies: &[PlyComparison]) -> Agreement {
             }
             continue;
         };
-        if search.network >= TOLERANCE {
+        if search.network >= search.tolerance {
             return Agreement::OtherNetwork {
                 ply: n,
                 difference: search.network,

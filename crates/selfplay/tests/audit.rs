@@ -14,7 +14,7 @@ use tengen_inference::{Device, Outputs, SessionOptions, softmax};
 use tengen_network::{Metadata, Shape, Weights, random_weights, read_weights, write_onnx};
 use tengen_records::{LeaseId, NET_POLICY_TOP_MAX, Precision, Record, RunId, SearchBlock};
 use tengen_search::{Settings, Wdl};
-use tengen_selfplay::audit::{AuditError, Difference, TOLERANCE_CPU, audit, draw_plies, evaluator};
+use tengen_selfplay::audit::{AuditError, Difference, Tolerances, audit, divergence, draw_plies, evaluator, networks};
 use tengen_selfplay::evaluator::EvaluateError;
 use tengen_selfplay::{DriverOptions, Evaluator, Lease, MatchGame, ModelBytes, Order, Plan, SessionEvaluator};
 
@@ -106,7 +106,7 @@ fn worst<G: Game>(game: &G, record: &Record, models: &[Arc<ModelBytes>], seed: u
     let plies = draw_plies(record, POSITIONS, seed);
     let found = audit(game, record, &plies, models, &mut sessions()).unwrap();
     assert_eq!(found.len(), plies.len());
-    Difference::worst(&found).expect("every ply was searched")
+    Difference::worst(&found, &Tolerances::default()).expect("every ply was searched")
 }
 
 /// Runs a generic test on Connect Four and on Caro5 with its opening protocol.
@@ -134,7 +134,10 @@ fn every_position_of_honest_games_passes_whatever_shared_its_batch() {
                         let all: Vec<usize> = (0..record.plies.len()).collect();
                         let found = audit(&game, &record, &all, &[Arc::clone(&model)], &mut evaluator()).unwrap();
                         assert_eq!(found.len(), record.plies.len());
-                        let faults: Vec<_> = found.iter().filter_map(|found| found.fault(TOLERANCE_CPU)).collect();
+                        let faults: Vec<_> = found
+                            .iter()
+                            .filter_map(|found| found.fault(&Tolerances::default()))
+                            .collect();
                         assert!(faults.is_empty(), "{faults:?}");
                     }
                 }
@@ -162,9 +165,9 @@ fn both_networks_of_a_match_are_asked_and_swapping_them_is_found() {
             let lease = lease(&models, Plan::Match { games: games.collect() }, 6);
             for mut record in play(&game, sessions(), at_once(4), &lease) {
                 let turned: Vec<_> = models.iter().rev().cloned().collect();
-                assert_eq!(worst(&game, &record, &turned, 1).fault(TOLERANCE_CPU), None);
+                assert_eq!(worst(&game, &record, &turned, 1).fault(&Tolerances::default()), None);
                 record.models.reverse();
-                let fault = worst(&game, &record, &models, 1).fault(TOLERANCE_CPU);
+                let fault = worst(&game, &record, &models, 1).fault(&Tolerances::default());
                 assert!(fault.is_some_and(|fault| fault.contains("away from network")));
             }
         }
@@ -209,7 +212,11 @@ fn nearly_all_are_found<G: Game>(game: &G, named: &Arc<ModelBytes>, evaluator: i
     let lease = self_play(&[Arc::clone(named)], 200, 10);
     let games = play(game, evaluator, at_once(64), &lease);
     let models = [Arc::clone(named)];
-    let is_found = |record: &&Record| worst(game, record, &models, record.seed).fault(TOLERANCE_CPU).is_some();
+    let is_found = |record: &&Record| {
+        worst(game, record, &models, record.seed)
+            .fault(&Tolerances::default())
+            .is_some()
+    };
     let found = games.iter().filter(is_found).count();
     assert!(found >= 198, "{found} of {} wrong games were found", games.len());
 }
@@ -289,14 +296,24 @@ fn a_position_is_evaluated_under_the_symmetry_that_the_record_states() {
             }
             let all: Vec<usize> = (0..record.plies.len()).collect();
             let found = audit(&game, &record, &all, &[Arc::clone(&model)], &mut evaluator()).unwrap();
-            assert_eq!(Difference::worst(&found).unwrap().fault(TOLERANCE_CPU), None);
+            assert_eq!(
+                Difference::worst(&found, &Tolerances::default())
+                    .unwrap()
+                    .fault(&Tolerances::default()),
+                None
+            );
             // The network is not symmetric, so the same numbers under another symmetry are wrong.
             for ply in &mut record.plies {
                 let search = ply.search.as_mut().unwrap();
                 search.symmetry = (search.symmetry + 1) % symmetries;
             }
             let found = audit(&game, &record, &all, &[model], &mut evaluator()).unwrap();
-            assert!(Difference::worst(&found).unwrap().fault(TOLERANCE_CPU).is_some());
+            assert!(
+                Difference::worst(&found, &Tolerances::default())
+                    .unwrap()
+                    .fault(&Tolerances::default())
+                    .is_some()
+            );
         }
     }
     on_two_games(Symmetric);
@@ -351,7 +368,7 @@ fn what_a_record_leaves_out_or_says_falsely_does_not_hide_it() {
             .plies
             .iter_mut()
             .for_each(|ply| change(ply.search.as_mut().unwrap()));
-        worst(game, &record, &[Arc::clone(&model)], 1).fault(TOLERANCE_CPU)
+        worst(game, &record, &[Arc::clone(&model)], 1).fault(&Tolerances::default())
     };
     assert_eq!(fault(&|_| {}), None);
     assert!(fault(&|search| search.net_policy_top.clear()).is_some());
@@ -363,13 +380,79 @@ fn what_a_record_leaves_out_or_says_falsely_does_not_hide_it() {
     );
     assert!(fault(&|search| search.net_wdl.rotate_left(1)).is_some());
     let false_precision = fault(&|search| search.precision = Precision::Int8).unwrap();
-    assert!(false_precision.contains("Int8"), "{false_precision}");
+    assert!(false_precision.contains("int8"), "{false_precision}");
 
     let stranger = audit(game, &honest, &[0], &[lively(&columns, 16)], &mut evaluator());
     assert!(
         matches!(stranger, Err(AuditError::Model { ply: 0, .. })),
         "{stranger:?}"
     );
+}
+
+/// `model` as a variant of itself: what matters here is what it is called, not how it computes.
+fn called_int8(network: &ModelBytes, file: &ModelBytes) -> Arc<ModelBytes> {
+    ModelBytes::variant(network.id(), Precision::Int8, file.bytes().to_vec())
+}
+
+#[test]
+fn a_stated_precision_is_audited_with_its_own_file_and_its_own_tolerance() {
+    let columns = AnyGame::parse("connect-four").unwrap();
+    let AnyGame::ConnectFour(game) = &columns else {
+        panic!("another game")
+    };
+    let (whole, other) = (lively(&columns, 21), lively(&columns, 22));
+    let reduced = called_int8(&whole, &other);
+    let lease = self_play(&[Arc::clone(&reduced)], 1, 23);
+    let mut record = play(game, sessions(), at_once(1), &lease).remove(0);
+    let mut searches = record.plies.iter().filter_map(|ply| ply.search.as_ref());
+    assert!(searches.all(|search| search.precision == Precision::Int8));
+    let all: Vec<usize> = (0..record.plies.len()).collect();
+    assert_eq!(
+        networks(&record, &all),
+        [(whole.id(), Precision::Int8)].into(),
+        "one network in one precision"
+    );
+    let files = [Arc::clone(&whole), Arc::clone(&reduced)];
+    let fault = |record: &Record, tolerances: &Tolerances| {
+        let found = audit(game, record, &all, &files, &mut evaluator()).unwrap();
+        Difference::worst(&found, tolerances).and_then(|worst| worst.fault(tolerances))
+    };
+    assert_eq!(fault(&record, &Tolerances::default()), None);
+    // The same statements about the network in fp32 are another network's.
+    let mut restated = record.clone();
+    let searches = restated.plies.iter_mut().filter_map(|ply| ply.search.as_mut());
+    searches.for_each(|search| search.precision = Precision::Fp32);
+    assert!(fault(&restated, &Tolerances::default()).is_some());
+
+    // What is honest of a rounded network is not of a whole one; and of two, the one beyond its tolerance is plainest.
+    let tolerances = Tolerances {
+        fp32: 1e-4,
+        reduced: 0.01,
+    };
+    record.plies[0].search.as_mut().unwrap().net_wdl[0] += 0.005;
+    assert_eq!(fault(&record, &tolerances), None);
+    let found = [(0, Precision::Int8, 0.005), (1, Precision::Fp32, 0.001)].map(|(ply, precision, wdl)| Difference {
+        ply,
+        model: whole.id(),
+        wdl,
+        policy: 0.0,
+        precision,
+        offered: true,
+    });
+    assert_eq!(Difference::worst(&found, &tolerances).unwrap().ply, 1);
+}
+
+#[test]
+fn a_variant_that_is_another_network_is_found_by_its_distance() {
+    tengen_inference::init(None).unwrap();
+    let columns = AnyGame::parse("connect-four").unwrap();
+    let (whole, other) = (lively(&columns, 24), lively(&columns, 25));
+    let planes: Vec<u8> = (0..6 * columns.spec().planes_len())
+        .map(|at| u8::from(at % 3 == 0))
+        .collect();
+    let apart = |file: &ModelBytes| divergence(&whole, &called_int8(&whole, file), &planes, 6).unwrap();
+    assert!(apart(&whole).is_faithful(), "{}", apart(&whole));
+    assert!(!apart(&other).is_faithful(), "{}", apart(&other));
 }
 
 #[test]

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use common::{expected, lease, network, opinions, play, settings};
 use tengen_games::{Action, AnyGame, Game, GameVisitor, State, draw_openings, registry};
 use tengen_inference::{Outputs, SessionOptions};
-use tengen_records::{Kind, LeaseId, NetworkPlay, Player, ReasonCode, Record, check, decode, encode};
+use tengen_records::{Kind, LeaseId, NetworkPlay, Player, Precision, ReasonCode, Record, check, decode, encode};
 use tengen_search::Wdl;
 use tengen_selfplay::evaluator::{HashEvaluator, UniformEvaluator};
 use tengen_selfplay::offline::{OfflineOptions, selfplay_offline};
 use tengen_selfplay::{
-    Driver, DriverOptions, EvaluateError, EvaluationCache, Evaluator, GameOrder, MatchGame, ModelBytes, Plan,
+    Driver, DriverOptions, EvaluateError, EvaluationCache, Evaluator, GameOrder, Lease, MatchGame, ModelBytes, Plan,
     StartError,
 };
 
@@ -532,4 +532,75 @@ fn a_cache_saves_evaluations_and_changes_nothing_else() {
     for name in ["tic-tac-toe", "connect-four"] {
         with(name, Visitor);
     }
+}
+
+/// The lease with its first model in int8, as another file.
+fn in_int8(lease: &Lease) -> Arc<Lease> {
+    let mut models = lease.models().to_vec();
+    models[0] = ModelBytes::variant(models[0].id(), Precision::Int8, vec![77]);
+    Lease::new(lease.run().clone(), lease.order().clone(), models).unwrap()
+}
+
+#[test]
+fn every_search_states_the_precision_of_the_file_that_answered_it() {
+    struct Visitor;
+    impl GameVisitor for Visitor {
+        type Output = ();
+
+        fn visit<G: Game>(self, game: G) {
+            let whole = lease(match_plan(&game, 2, 0), settings(6), 71);
+            let mixed = in_int8(&whole);
+            for record in play(&game, opinions(&game), DriverOptions::default(), &mixed) {
+                check(&game, &record, &expected(&game, &whole)).unwrap();
+                assert_eq!(record.models, whole.order().models, "a record names the network");
+                for ply in &record.plies {
+                    let stated = ply.search.as_ref().unwrap().precision;
+                    assert_eq!(stated, mixed.models()[ply.model.index()].precision());
+                }
+            }
+        }
+    }
+    with("connect-four", Visitor);
+}
+
+#[test]
+fn two_precisions_of_a_network_share_neither_batches_nor_answers() {
+    struct Visitor;
+    impl GameVisitor for Visitor {
+        type Output = ();
+
+        fn visit<G: Game>(self, game: G) {
+            let whole = lease(SELF_PLAY(4), settings(16), 72);
+            let reduced = in_int8(&whole);
+            let actions = game.spec().actions.len();
+            let alone: Vec<Vec<Record>> = [&whole, &reduced]
+                .map(|lease| play(&game, opinions(&game), DriverOptions::default(), lease))
+                .into();
+            let cache = EvaluationCache::new(1 << 22, actions).map(Arc::new);
+            let options = DriverOptions {
+                games: 8,
+                clock: || 1_000,
+                ..DriverOptions::default()
+            };
+            let mut driver = Driver::new(game.clone(), opinions(&game), options).sharing(cache);
+            for lease in [&whole, &reduced] {
+                for index in 0..4 {
+                    let lease = Arc::clone(lease);
+                    driver.start(GameOrder { lease, index }).unwrap();
+                }
+            }
+            let mut together = Vec::new();
+            while !driver.is_idle() {
+                driver.tick(&mut together).unwrap();
+            }
+            for records in &alone {
+                for record in records {
+                    assert!(together.contains(record), "game {} came out otherwise", record.id);
+                }
+            }
+            let seen = |records: &[Record]| records[0].plies[0].search.as_ref().unwrap().net_wdl;
+            assert_ne!(seen(&alone[0]), seen(&alone[1]), "the two answer differently");
+        }
+    }
+    with("connect-four", Visitor);
 }

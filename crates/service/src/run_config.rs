@@ -3,6 +3,7 @@
 //! `[run]` and `[network]` are fixed once a run exists; every other section may change between starts. The file is read
 //! through the `config` crate, so `TENGEN_LEARNER__BATCH=128` in the environment overrides `[learner] batch`.
 
+mod actor;
 mod export;
 mod gate;
 mod ratings;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::process_config::run_variables;
 
+pub use actor::{ActorSection, CACHE_MIB, THREADS_PER_DEVICE, WantedPrecision};
 pub use export::{ExportSection, ReducedPrecision};
 pub use gate::{ExhaustedOpenings, GateKind, GateSection, PoolSection, QueuePolicy, SprtSection, SprtUnit};
 pub use ratings::RatingsSection;
@@ -172,41 +174,6 @@ impl Default for LearnerSection {
             window_min_positions: 2_000,
             checkpoint_every_steps: 500,
             validation_share: 0.0,
-            device: "auto".to_owned(),
-        }
-    }
-}
-
-/// Memory for answers of networks unless somebody says otherwise, MiB.
-pub const CACHE_MIB: u32 = 64;
-/// Threads that feed one GPU unless somebody says otherwise: one walks its trees while the batch of the other is evaluated.
-pub const THREADS_PER_DEVICE: u32 = 2;
-
-/// `[actor]`
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ActorSection {
-    /// Games at once in one actor (the environments of other systems); 0 follows from its devices: what two batches of
-    /// each thread of a CPU want, or one of each thread of a GPU.
-    pub games: u32,
-    /// Most positions in one evaluation; 0 is measured when an actor has its first network: the smallest batch that is
-    /// nearly as fast as the fastest, at most 16 on a CPU and 256 on a GPU.
-    pub batch_max: u32,
-    /// Threads that feed one GPU in turn; those of a CPU are in `[cpu]`.
-    pub threads_per_device: u32,
-    /// Memory of one actor for answers of networks that are asked for again, MiB; 0 keeps none.
-    pub cache_mib: u32,
-    /// `auto`, `cpu`, `cuda:N`, or several GPUs: `cuda:0,cuda:1`.
-    pub device: String,
-}
-
-impl Default for ActorSection {
-    fn default() -> Self {
-        ActorSection {
-            games: 0,
-            batch_max: 0,
-            threads_per_device: THREADS_PER_DEVICE,
-            cache_mib: CACHE_MIB,
             device: "auto".to_owned(),
         }
     }

@@ -82,7 +82,8 @@ fn kind(number: i32) -> Parsed<Kind> {
     }
 }
 
-fn precision(number: i32) -> Option<Precision> {
+/// The precision that the wire says by this number; `None` when it says none that this build knows.
+pub fn precision_from_wire(number: i32) -> Option<Precision> {
     match v1::Precision::try_from(number) {
         Ok(v1::Precision::Fp32) => Some(Precision::Fp32),
         Ok(v1::Precision::Fp16) => Some(Precision::Fp16),
@@ -180,7 +181,7 @@ fn search(n: usize, wire: v1::SearchBlock) -> Parsed<SearchBlock> {
         visits_total: wire.visits_total,
         visits_reused: wire.visits_reused,
         temperature: wire.temperature,
-        precision: precision(wire.precision)
+        precision: precision_from_wire(wire.precision)
             .ok_or_else(|| refuse(ReasonCode::Precision, format!("{} is no precision", wire.precision)))?,
         symmetry: u16::try_from(wire.symmetry)
             .map_err(|_| refuse(ReasonCode::Symmetry, format!("there is no symmetry {}", wire.symmetry)))?,

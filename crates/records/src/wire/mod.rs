@@ -18,7 +18,9 @@ use crate::record::Record;
 use crate::rejection::{ReasonCode, Rejection};
 use outline::Outline;
 
+pub use from_wire::precision_from_wire;
 pub use players::{PlayersError, networks_of, players_from_wire, players_to_wire};
+pub use to_wire::precision_to_wire;
 
 /// The version of a record's meaning that this build writes and reads.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -48,7 +48,8 @@ fn kind(kind: Kind) -> v1::WorkKind {
     }
 }
 
-fn precision(precision: Precision) -> v1::Precision {
+/// A precision as the wire says it.
+pub fn precision_to_wire(precision: Precision) -> v1::Precision {
     match precision {
         Precision::Fp32 => v1::Precision::Fp32,
         Precision::Fp16 => v1::Precision::Fp16,
@@ -99,7 +100,7 @@ fn search(search: &SearchBlock) -> v1::SearchBlock {
         visits_total: search.visits_total,
         visits_reused: search.visits_reused,
         temperature: search.temperature,
-        precision: precision(search.precision).into(),
+        precision: precision_to_wire(search.precision).into(),
         symmetry: u32::from(search.symmetry),
     }
 }

@@ -21,7 +21,7 @@ pub use score::{Score, Tally};
 
 use crate::driver::{DriverError, DriverOptions};
 use crate::evaluator::{Evaluator, SessionEvaluator};
-use crate::flight::{Flight, Mind, PersonError, Temper};
+use crate::flight::{Engine, Flight, Mind, PersonError, Temper};
 use crate::model::ModelBytes;
 use crate::pool::{Entry, Pool};
 use crate::seed::{game_rng, game_seed};
@@ -309,11 +309,14 @@ impl<G: Game> Duel<'_, G> {
             _ => [self.players[1], self.players[0]],
         };
         for player in seats {
-            let index = |model: &Arc<ModelBytes>| {
+            let model = |model: &Arc<ModelBytes>| {
                 models.push(Arc::clone(model));
-                ModelIndex(models.len() as u8 - 1)
+                Engine {
+                    index: ModelIndex(models.len() as u8 - 1),
+                    precision: model.precision(),
+                }
             };
-            minds.push(Mind::of(player, self.game, &state, &self.options.settings, index)?);
+            minds.push(Mind::of(player, self.game, &state, &self.options.settings, model)?);
         }
         let rng = game_rng(game_seed(self.options.seed, index));
         let temper = Temper::Compete {

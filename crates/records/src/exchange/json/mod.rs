@@ -17,8 +17,6 @@ pub(super) use read::import;
 
 use tengen_games::{AnyGame, params};
 
-use crate::record::Precision;
-
 const FORMAT: &str = "json";
 /// The only version there is.
 const SCHEMA_VERSION: u32 = 1;
@@ -60,12 +58,6 @@ fn line_rules(game: &AnyGame) -> (bool, bool) {
     let edge_open = given.iter().any(|(key, value)| key == "edge" && value == "open");
     (!matches!(name, "gomoku-freestyle" | "caro"), edge_open)
 }
-
-const PRECISIONS: [(&str, Precision); 3] = [
-    ("fp32", Precision::Fp32),
-    ("fp16", Precision::Fp16),
-    ("int8", Precision::Int8),
-];
 
 #[cfg(test)]
 mod tests {

@@ -6,11 +6,10 @@ use tengen_games::{Action, AnyGame, Game, GameVisitor, State};
 
 use super::super::shown;
 use super::super::stones::{Board, Kind};
-use super::PRECISIONS;
 use super::document::{Mcts, PolicyTarget};
 use super::write::slot;
 use crate::check::TOLERANCE;
-use crate::record::SearchBlock;
+use crate::record::{Precision, SearchBlock};
 use crate::rejection::{ReasonCode, Rejection};
 
 type Verdict = Result<(), Rejection>;
@@ -152,8 +151,7 @@ pub(super) fn block(place: &Place<'_>, board: &Board) -> Result<Option<SearchBlo
         let what = format!("mctsValue is {}, tengen.rootWdl makes it {value}", mcts.mcts_value);
         return refuse(place, ReasonCode::Wdl, what);
     }
-    let precision = PRECISIONS.iter().find(|(name, _)| *name == extra.precision);
-    let Some(&(_, precision)) = precision else {
+    let Some(precision) = Precision::parse(&extra.precision) else {
         return refuse(
             place,
             ReasonCode::Precision,

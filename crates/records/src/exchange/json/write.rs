@@ -8,7 +8,7 @@ use super::super::{Colour, ExportError, game_of, seat_names};
 use super::document::{
     Bots, Document, Heading, Mcts, Move, Opening, OpeningStone, Placement, PolicyTarget, Rules, Search, SpecialActions,
 };
-use super::{FORMAT, PRECISIONS, SCHEMA_VERSION, TIME_MS_MAX, line_rules, named_by_fields, time};
+use super::{FORMAT, SCHEMA_VERSION, TIME_MS_MAX, line_rules, named_by_fields, time};
 use crate::record::{Record, SearchBlock};
 use crate::rejection::{ReasonCode, Rejection};
 
@@ -224,7 +224,6 @@ fn heading(record: &Record) -> Heading {
 }
 
 fn extra(search: &SearchBlock) -> Search {
-    let precision = PRECISIONS.iter().find(|(_, precision)| *precision == search.precision);
     Search {
         visits: search
             .visits
@@ -242,7 +241,7 @@ fn extra(search: &SearchBlock) -> Search {
         prior_kl: search.prior_kl,
         visits_total: search.visits_total,
         visits_reused: search.visits_reused,
-        precision: precision.map_or("fp32", |(name, _)| name).to_owned(),
+        precision: search.precision.as_str().to_owned(),
         symmetry: search.symmetry,
     }
 }

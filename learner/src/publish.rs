@@ -185,7 +185,7 @@ mod tests {
     use tokio_stream::StreamExt;
 
     use super::*;
-    use crate::fidelity;
+    use tengen_inference as inference;
 
     /// Bytes that tell where they stand.
     fn file(len: usize, first: u8) -> Vec<u8> {
@@ -197,7 +197,7 @@ mod tests {
             precision,
             file_id: tengen_network::model_id(&file),
             file,
-            fidelity: fidelity::Fidelity {
+            fidelity: inference::Fidelity {
                 positions: 200,
                 policy_kl: 0.25,
                 policy_agreement: 0.75,

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use tch::Device;
-use tengen_inference::{InferenceError, Outputs};
+use tengen_inference::{Fidelity, InferenceError, Outputs};
 use tengen_network::{
     ActivationRanges, Metadata, ReadError, Shape, Weights, WriteError, read_weights, write_onnx_fp16, write_onnx_int8,
 };
@@ -15,7 +15,7 @@ use tengen_service::run_config::{ExportSection, ReducedPrecision};
 
 use crate::calibration::calibrate;
 use crate::export::{Export, PARITY_POSITIONS, session};
-use crate::fidelity::Fidelity;
+use crate::fidelity;
 use crate::network::{Network, NetworkError};
 
 /// Most positions that tell the ranges of the activations.
@@ -152,14 +152,17 @@ impl Workshop<'_> {
         let mut metadata = self.export.metadata.in_precision(precision.precision(), fp32);
         let trial = self.write(precision, &metadata)?;
         let reduced = answers(&trial, &self.held_out, self.shape, self.threads)?;
-        let fidelity = Fidelity::of(&self.answers, &reduced).ok_or(VariantError::NoPositions)?;
-        let faults = fidelity.faults(limits);
+        let fidelity = Fidelity::of(&self.answers, &reduced);
+        if fidelity.positions == 0 {
+            return Err(VariantError::NoPositions);
+        }
+        let faults = fidelity::faults(&fidelity, limits);
         if !faults.is_empty() {
             let faults = faults.join(", ");
             return Err(VariantError::Unfaithful { fidelity, faults });
         }
         // The same graph once more, now that it can say how near it is.
-        let figures = fidelity.properties().map(|(key, value)| (key.to_owned(), value));
+        let figures = fidelity::properties(&fidelity).map(|(key, value)| (key.to_owned(), value));
         metadata.extra.extend(figures);
         let file = self.write(precision, &metadata)?;
         Ok(Variant {
@@ -269,7 +272,7 @@ mod tests {
         let mut metadata = read_metadata(&int8.file).unwrap();
         assert_eq!(metadata.precision, Precision::Int8);
         assert_eq!(metadata.extra.remove(FP32_MODEL), Some(export.model_id.to_string()));
-        for (key, value) in int8.fidelity.properties() {
+        for (key, value) in fidelity::properties(&int8.fidelity) {
             assert_eq!(metadata.extra.remove(key), Some(value), "{key}");
         }
         metadata.precision = Precision::Fp32;

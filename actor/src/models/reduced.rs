@@ -4,7 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tengen_inference::{Divergence, InferenceError, Outputs, Probe, Session, SessionOptions, compare_precisions};
+use tengen_inference::{Fidelity, InferenceError, Outputs, Probe, Session, SessionOptions, compare_precisions};
 use tengen_network::{Metadata, read_metadata};
 use tengen_proto::v1;
 use tengen_records::{ModelId, Precision, precision_from_wire};
@@ -63,13 +63,13 @@ pub(super) enum FellBack {
     Unfaithful {
         id: ModelId,
         precision: Precision,
-        found: Divergence,
+        found: Fidelity,
     },
 }
 
 /// What a trial found.
 struct Trial {
-    found: Divergence,
+    found: Fidelity,
     /// Median times of a full batch, in fp32 and in the reduced precision, where they were to be measured.
     times: Option<[Duration; 2]>,
 }
@@ -205,7 +205,7 @@ fn trial(
     let Proven { sessions, probes, .. } = network;
     let planes: Vec<u8> = probes.iter().flat_map(|probe| &probe.planes).copied().collect();
     let mut trial = Trial {
-        found: Divergence::default(),
+        found: Fidelity::default(),
         times: None,
     };
     for (at, (mut whole, options)) in sessions.into_iter().zip(devices).enumerate() {

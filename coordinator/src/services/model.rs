@@ -14,7 +14,7 @@ use crate::archive::Archive;
 use crate::messages;
 use crate::store::StoreError;
 use crate::store::models::{self, ModelRow};
-use crate::store::variants::{self, FileRow};
+use crate::store::variants;
 
 /// Fewest hexadecimal digits that name a network.
 const PREFIX_LEN_MIN: usize = 8;

@@ -22,7 +22,7 @@ pub use batch::bucket_sizes;
 pub use device::{Device, ParseDeviceError};
 pub use devices::{Devices, ParseDevicesError};
 pub use error::InferenceError;
-pub use fidelity::{Divergence, FAITHFUL_KL_MAX, FAITHFUL_VALUE_ERROR_MAX, compare_precisions};
+pub use fidelity::{FAITHFUL_KL_MAX, FAITHFUL_VALUE_ERROR_MAX, Fidelity, compare_precisions};
 pub use probe::{PARITY_TOLERANCE, Probe, run_probes, softmax};
 pub use runtime::{RuntimeInfo, init, runtime};
 pub use session::{Outputs, Session, SessionOptions, Signature};

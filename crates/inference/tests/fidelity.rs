@@ -16,7 +16,7 @@ fn a_network_is_no_distance_from_itself_and_far_from_another() {
     let one = model(&shape, &lively_weights(&shape, 1));
     // Batches of another size pad otherwise and may round otherwise.
     let same = compare_precisions(&mut session(&one, 5), &mut session(&one, 16), &planes, N).expect("both run");
-    assert!(same.is_faithful() && same.positions == N, "{same}");
+    assert!(same.is_faithful() && same.positions as usize == N, "{same}");
     assert!(same.policy_kl < 1e-6 && same.value_error < 1e-3, "{same}");
     let other = model(&shape, &lively_weights(&shape, 2));
     let apart = compare_precisions(&mut session(&one, 5), &mut session(&other, 5), &planes, N).expect("both run");

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rand::RngExt;
 use tengen_games::{Action, Game, IllegalAction, State};
 use tengen_inference::{
-    Device, Divergence, Outputs, PARITY_TOLERANCE, Session, SessionOptions, compare_precisions, softmax,
+    Device, Fidelity, Outputs, PARITY_TOLERANCE, Session, SessionOptions, compare_precisions, softmax,
 };
 use tengen_records::{ModelId, NET_POLICY_TOP_MAX, Precision, Record, SearchBlock};
 use tengen_search::Wdl;
@@ -344,7 +344,7 @@ pub fn divergence(
     reduced: &ModelBytes,
     planes: &[u8],
     n: usize,
-) -> Result<Divergence, InferenceError> {
+) -> Result<Fidelity, InferenceError> {
     let mut whole = Session::load(fp32.bytes(), &sessions())?;
     let mut coarse = Session::load(reduced.bytes(), &sessions())?;
     compare_precisions(&mut whole, &mut coarse, planes, n)

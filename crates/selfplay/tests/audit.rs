@@ -340,7 +340,9 @@ fn games_under_random_symmetries_pass_under_those_they_state_and_not_under_other
                 let all: Vec<usize> = (0..record.plies.len()).collect();
                 let fault = |record: &Record| {
                     let found = audit(&game, record, &all, &models, &mut evaluator()).unwrap();
-                    Difference::worst(&found).unwrap().fault(TOLERANCE_CPU)
+                    Difference::worst(&found, &Tolerances::default())
+                        .unwrap()
+                        .fault(&Tolerances::default())
                 };
                 assert_eq!(fault(&record), None);
                 for ply in &mut record.plies {

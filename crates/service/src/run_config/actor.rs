@@ -42,22 +42,6 @@ impl Default for ActorSection {
     }
 }
 
-/// Which of a network's precisions is played.
-    pub precision: WantedPrecision,
-}
-
-impl Default for ActorSection {
-    fn default() -> Self {
-        ActorSection {
-            games: 64,
-            batch_max: 64,
-            cache_mib: CACHE_MIB,
-            device: "auto".to_owned(),
-            precision: WantedPrecision::Auto,
-        }
-    }
-}
-
 /// Which of a network's precisions an actor plays with. A reduced one is taken only where a comparison with fp32 on the
 /// actor's own hardware finds it faithful.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use tch::Device;
 use tengen_inference::{Fidelity, InferenceError, Outputs};
 use tengen_network::{
-    ActivationRanges, Metadata, ReadError, Shape, Weights, WriteError, read_weights, write_onnx_fp16, write_onnx_int8,
+    ActivationRanges, Metadata, ReadError, Shape, Weights, WriteError, read_weights, write_onnx_as_stated,
 };
 use tengen_service::run_config::{ExportSection, ReducedPrecision};
 
@@ -150,7 +150,7 @@ impl Workshop<'_> {
     fn make(&self, precision: ReducedPrecision, limits: &ExportSection) -> Result<Variant, VariantError> {
         let fp32 = self.export.model_id.to_bytes();
         let mut metadata = self.export.metadata.in_precision(precision.precision(), fp32);
-        let trial = self.write(precision, &metadata)?;
+        let trial = write_onnx_as_stated(self.shape, &self.weights, &self.ranges, &metadata)?;
         let reduced = answers(&trial, &self.held_out, self.shape, self.threads)?;
         let fidelity = Fidelity::of(&self.answers, &reduced);
         if fidelity.positions == 0 {
@@ -164,20 +164,13 @@ impl Workshop<'_> {
         // The same graph once more, now that it can say how near it is.
         let figures = fidelity::properties(&fidelity).map(|(key, value)| (key.to_owned(), value));
         metadata.extra.extend(figures);
-        let file = self.write(precision, &metadata)?;
+        let file = write_onnx_as_stated(self.shape, &self.weights, &self.ranges, &metadata)?;
         Ok(Variant {
             precision,
             file_id: tengen_network::model_id(&file),
             file,
             fidelity,
         })
-    }
-
-    fn write(&self, precision: ReducedPrecision, metadata: &Metadata) -> Result<Vec<u8>, WriteError> {
-        match precision {
-            ReducedPrecision::Int8 => write_onnx_int8(self.shape, &self.weights, &self.ranges, metadata),
-            ReducedPrecision::Fp16 => write_onnx_fp16(self.shape, &self.weights, metadata),
-        }
     }
 }
 

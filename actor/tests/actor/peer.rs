@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tengen_games::{AnyGame, Game, GameVisitor};
-use tengen_network::{Config, Metadata, Shape, Weights, random_weights, read_metadata, write_onnx};
+use tengen_network::{
+    ActivationRanges, Config, Metadata, Shape, Weights, random_weights, read_metadata, write_onnx, write_onnx_as_stated,
+};
 use tengen_proto::PROTOCOL;
 use tengen_proto::v1::actor_service_server::{ActorService, ActorServiceServer};
 use tengen_proto::v1::get_work_response::Work as WireWork;
@@ -372,20 +374,20 @@ fn shape(game: &AnyGame) -> Shape {
     Shape::new(game.spec(), &config).unwrap()
 }
 
-/// These weights in a file that says it is the network in a reduced precision. It computes in fp32 all the same: what an
-/// actor does with it does not depend on that.
+/// These weights in a file that says it is the network in a reduced precision.
 pub(crate) fn variant(
     game: &AnyGame,
     network: &ModelBytes,
     weights: &Weights,
     precision: Precision,
 ) -> Arc<ModelBytes> {
-    let metadata = Metadata {
-        precision: tengen_network::Precision::parse(precision.as_str()).unwrap(),
-        extra: [("fp32_model".to_owned(), network.id().to_string())].into(),
-        ..read_metadata(network.bytes()).unwrap()
-    };
-    let bytes = write_onnx(&shape(game), weights, &metadata).unwrap();
+    let stated = tengen_network::Precision::parse(precision.as_str()).unwrap();
+    let metadata = read_metadata(network.bytes())
+        .unwrap()
+        .in_precision(stated, network.id().to_bytes());
+    let shape = shape(game);
+    let ranges = ActivationRanges::within(&shape, 6.0);
+    let bytes = write_onnx_as_stated(&shape, weights, &ranges, &metadata).unwrap();
     ModelBytes::variant(network.id(), precision, bytes)
 }
 

@@ -11,7 +11,8 @@ use tengen_control::LeaseRules;
 use tengen_coordinator::{AuditConfig, Config as ProcessConfig, Coordinator, CoordinatorError, LiveKeys, Options};
 use tengen_games::{AnyGame, Fingerprint, Game, GameVisitor};
 use tengen_network::{
-    Config, Metadata, Shape, Weights, model_id, random_weights, read_metadata, read_weights, write_onnx,
+    ActivationRanges, Config, Metadata, Shape, Weights, model_id, random_weights, read_metadata, read_weights,
+    write_onnx, write_onnx_as_stated,
 };
 use tengen_proto::v1;
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
@@ -547,20 +548,19 @@ impl Learner {
         (game, shape)
     }
 
-    /// These weights in a file that says it is the network in a reduced precision. What a file says of itself is all that
-    /// the coordinator looks at when it is published.
+    /// These weights in a file that says it is the network in a reduced precision.
     pub(crate) fn variant_of(
         &self,
         network: &[u8],
         weights: &Weights,
         precision: Precision,
     ) -> (v1::ModelVariant, Vec<u8>) {
-        let metadata = Metadata {
-            precision: tengen_network::Precision::parse(precision.as_str()).expect("it is known"),
-            extra: [("fp32_model".to_owned(), ModelId(model_id(network)).to_string())].into(),
-            ..read_metadata(network).expect("metadata")
-        };
-        let bytes = write_onnx(&self.shape().1, weights, &metadata).expect("an onnx file");
+        let stated = tengen_network::Precision::parse(precision.as_str()).expect("it is known");
+        let metadata = read_metadata(network).expect("metadata");
+        let metadata = metadata.in_precision(stated, model_id(network));
+        let shape = self.shape().1;
+        let ranges = ActivationRanges::within(&shape, 6.0);
+        let bytes = write_onnx_as_stated(&shape, weights, &ranges, &metadata).expect("an onnx file");
         let variant = v1::ModelVariant {
             precision: precision_to_wire(precision).into(),
             file_id: model_id(&bytes).to_vec(),

@@ -27,7 +27,10 @@ fn a_network_is_no_distance_from_itself_and_far_from_another() {
 fn policies_and_values_are_told_apart() {
     let shape = columns(&config(2, 8));
     let planes = positions(&shape, N, 4);
-    let weights = random_weights(&shape, 5);
+    let mut weights = random_weights(&shape, 5);
+    // Undecided everywhere, so that the bias alone speaks.
+    let undecided = weights.get_mut("value.out.weight").expect("it is there");
+    undecided.data_mut().fill(0.0);
     let mut sure_of_winning = weights.clone();
     let bias = sure_of_winning.get_mut("value.out.bias").expect("it is there");
     bias.data_mut()[0] += 2.0;

@@ -130,6 +130,21 @@ impl ActivationRanges {
         ActivationRanges::default()
     }
 
+    /// One range for every activation of `shape`, up to `greatest` and, where there are values below zero, down to its
+    /// negative: for networks that are known to stay within it, as random ones do within 6.
+    pub fn within(shape: &Shape, greatest: f32) -> ActivationRanges {
+        let range = |activation: Activation| ActivationRange {
+            min: if activation.is_signed() { -greatest } else { 0.0 },
+            max: greatest,
+        };
+        ActivationRanges(
+            shape
+                .activations()
+                .map(|activation| (activation, range(activation)))
+                .collect(),
+        )
+    }
+
     /// Widens the range of `activation`, so that it holds what was `seen` too.
     pub fn include(&mut self, activation: Activation, seen: ActivationRange) {
         self.0

@@ -22,8 +22,8 @@ pub use architecture::{Layer, LayerKind, Role};
 pub use batch_norm::{BATCH_NORM_EPSILON, BatchNorm, FoldError, fold_batch_norm};
 pub use metadata::{FP32_MODEL, Metadata, MetadataError, Precision};
 pub use onnx::{
-    INPUT_NAME, POLICY_NAME, ReadError, WDL_NAME, WriteError, read_metadata, read_weights, write_onnx, write_onnx_fp16,
-    write_onnx_int8,
+    INPUT_NAME, POLICY_NAME, ReadError, WDL_NAME, WriteError, read_metadata, read_weights, write_onnx,
+    write_onnx_as_stated, write_onnx_fp16, write_onnx_int8,
 };
 pub use random::random_weights;
 pub use shape::{Config, Shape, ShapeError};

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use common::{network, play, settings};
 use tengen_games::{AnyGame, Game, GameVisitor, State};
 use tengen_inference::{Device, SessionOptions};
-use tengen_network::{
-    ActivationRange, ActivationRanges, Config, Metadata, Shape, read_metadata, read_weights, write_onnx_int8,
-};
+use tengen_network::{ActivationRanges, Config, Shape, read_metadata, read_weights, write_onnx_int8};
 use tengen_records::{LeaseId, Precision, Record, RunId};
 use tengen_selfplay::audit::{Difference, Tolerances, audit, divergence, evaluator};
 use tengen_selfplay::reproduce::{Agreement, agreement, precision_of, reproduce};
@@ -29,17 +27,9 @@ fn int8(game: &AnyGame, model: &ModelBytes) -> Arc<ModelBytes> {
         ..Config::default()
     };
     let shape = Shape::new(game.spec(), &config).unwrap();
-    let mut ranges = ActivationRanges::new();
-    for activation in shape.activations() {
-        let min = if activation.is_signed() { -GREATEST } else { 0.0 };
-        ranges.include(activation, ActivationRange { min, max: GREATEST });
-    }
+    let ranges = ActivationRanges::within(&shape, GREATEST);
     let network = read_metadata(model.bytes()).unwrap();
-    let metadata = Metadata {
-        precision: tengen_network::Precision::Int8,
-        extra: [("fp32_model".to_owned(), model.id().to_string())].into(),
-        ..network.clone()
-    };
+    let metadata = network.in_precision(tengen_network::Precision::Int8, model.id().to_bytes());
     let weights = read_weights(model.bytes()).unwrap();
     let file = write_onnx_int8(&shape, &weights, &ranges, &metadata).unwrap();
     let stated = read_metadata(&file).unwrap();

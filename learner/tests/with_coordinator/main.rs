@@ -103,7 +103,7 @@ async fn candidates_follow_each_other_and_a_restart_goes_on_where_it_was() {
                 (model.iteration, model.step, &model.parent_id),
                 (iteration, step, parent)
             );
-            assert_eq!((model.size_bytes, model.probes.len()), (file.len() as u64, 4));
+            assert_eq!((model.size_bytes, model.probes.len()), (file.len() as u64, 16));
             let metadata = read_metadata(file).unwrap();
             assert_eq!(metadata.to_json(), model.metadata_json);
             assert_eq!((metadata.run.as_str(), metadata.step), ("fake-1", step));

@@ -14,7 +14,7 @@ mod tower;
 mod write;
 
 pub use read::{ReadError, read_metadata, read_weights};
-pub use write::{WriteError, write_onnx, write_onnx_fp16, write_onnx_int8};
+pub use write::{WriteError, write_onnx, write_onnx_as_stated, write_onnx_fp16, write_onnx_int8};
 
 /// Name of the graph's input: `u8 [N, C, H, W]`.
 pub const INPUT_NAME: &str = "planes";

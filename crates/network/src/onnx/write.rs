@@ -81,6 +81,20 @@ pub fn write_onnx_int8(
     write(shape, weights, metadata, &Integers { weights, ranges })
 }
 
+/// The same in the precision that `metadata` states; `ranges` matter to int8 alone.
+pub fn write_onnx_as_stated(
+    shape: &Shape,
+    weights: &Weights,
+    ranges: &ActivationRanges,
+    metadata: &Metadata,
+) -> Result<Vec<u8>, WriteError> {
+    match metadata.precision {
+        Precision::Fp32 => write_onnx(shape, weights, metadata),
+        Precision::Fp16 => write_onnx_fp16(shape, weights, metadata),
+        Precision::Int8 => write_onnx_int8(shape, weights, ranges, metadata),
+    }
+}
+
 fn write<A: Arithmetic>(
     shape: &Shape,
     weights: &Weights,

@@ -4,7 +4,8 @@
 //! are as fast as one.
 //!
 //! The learner stands by and does not train, and nothing is audited: what is measured is the actor with its records and
-//! its spool, and the coordinator that checks and stores them, on the same cores.
+//! its spool, and the coordinator that checks and stores them, on the same cores. For a network in int8 the learner trains
+//! for a moment first, because only a trained network comes in int8, and is paused then.
 
 #![allow(
     clippy::disallowed_methods,
@@ -12,14 +13,15 @@
 )]
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tengen_faults::bench::BenchRows;
 use tengen_games::AnyGame;
 use tengen_inference::{Outputs, Session, SessionOptions};
-use tengen_network::{Config, Metadata, Shape, random_weights, write_onnx};
+use tengen_network::{Config, Metadata, Precision, Shape, random_weights, read_metadata, write_onnx};
 use tengen_proto::v1::RunStatus;
-use tengen_system_tests::cluster::Up;
+use tengen_system_tests::cluster::{Up, tengen_ok};
 
 /// How long ONNX Runtime alone is measured, before and after the product.
 const RAW: Duration = Duration::from_secs(8);
@@ -37,40 +39,53 @@ struct Scenario {
     game: &'static str,
     blocks: usize,
     channels: usize,
+    precision: Precision,
     games: u32,
     batch_max: usize,
     /// Evaluations a second that must be reached, as a share of those of ONNX Runtime alone.
     target: f64,
 }
 
-const SCENARIOS: [Scenario; 3] = [
+const CARO5: Scenario = Scenario {
+    name: "selfplay_caro5_4x64_fp32",
+    game: "caro5",
+    blocks: 4,
+    channels: 64,
+    precision: Precision::Fp32,
+    games: 32,
+    batch_max: 16,
+    target: 0.95,
+};
+const CARO5_LARGE: Scenario = Scenario {
+    name: "selfplay_caro5_10x128_fp32",
+    blocks: 10,
+    channels: 128,
+    target: 0.97,
+    ..CARO5
+};
+const CONNECT_FOUR: Scenario = Scenario {
+    name: "selfplay_connect_four_4x32_fp32",
+    game: "connect-four",
+    channels: 32,
+    games: 64,
+    batch_max: 32,
+    ..CARO5
+};
+const SCENARIOS: [Scenario; 5] = [
+    CARO5,
     Scenario {
-        name: "selfplay_caro5_4x64_fp32",
-        game: "caro5",
-        blocks: 4,
-        channels: 64,
-        games: 32,
-        batch_max: 16,
+        name: "selfplay_caro5_4x64_int8",
+        precision: Precision::Int8,
+        ..CARO5
+    },
+    CARO5_LARGE,
+    Scenario {
+        name: "selfplay_caro5_10x128_int8",
+        precision: Precision::Int8,
         target: 0.95,
+        ..CARO5_LARGE
     },
-    Scenario {
-        name: "selfplay_caro5_10x128_fp32",
-        game: "caro5",
-        blocks: 10,
-        channels: 128,
-        games: 32,
-        batch_max: 16,
-        target: 0.97,
-    },
-    Scenario {
-        name: "selfplay_connect_four_4x32_fp32",
-        game: "connect-four",
-        blocks: 4,
-        channels: 32,
-        games: 64,
-        batch_max: 32,
-        target: 0.95,
-    },
+    CONNECT_FOUR,
 ];
 
 /// Root visits of every search.
@@ -92,6 +107,22 @@ enum Saving {
     On,
 }
 
+/// Where a cluster plays, and the file of the network that it plays with.
+struct Ground {
+    folder: tempfile::TempDir,
+    network: Vec<u8>,
+}
+
+impl Ground {
+    fn run(&self) -> PathBuf {
+        self.folder.path().join("run.toml")
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+}
+
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> anyhow::Result<()> {
     let only = std::env::args().nth(1).unwrap_or_default();
@@ -100,9 +131,10 @@ async fn main() -> anyhow::Result<()> {
     let threads = std::thread::available_parallelism()?.get();
     let mut rows = BenchRows::default();
     for scenario in SCENARIOS.iter().filter(|scenario| scenario.name.contains(&only)) {
-        let before = raw(scenario, threads)?;
-        let played = play(scenario, threads, Saving::Off).await?;
-        let after = raw(scenario, threads)?;
+        let ground = ground(scenario, threads).await?;
+        let before = raw(scenario, &ground.network, threads)?;
+        let played = play_on(&ground, 1, scenario, threads, Saving::Off).await?;
+        let after = raw(scenario, &ground.network, threads)?;
         let ceiling = (before + after) / 2.0;
         let rate = played.evaluations_per_second;
         println!(
@@ -112,7 +144,7 @@ async fn main() -> anyhow::Result<()> {
         rows.add(scenario.name, rate, "evaluations/s", rate / ceiling, scenario.target);
     }
     if "selfplay_cache_and_tree_reuse".contains(&only) {
-        let connect_four = &SCENARIOS[2];
+        let connect_four = &CONNECT_FOUR;
         let off = play(connect_four, threads, Saving::Off).await?;
         let on = play(connect_four, threads, Saving::On).await?;
         let again = play(connect_four, threads, Saving::Off).await?;
@@ -129,7 +161,7 @@ async fn main() -> anyhow::Result<()> {
         rows.add("selfplay_cache_and_tree_reuse", value, "positions/s", ratio, 1.25);
     }
     if "selfplay_two_processes".contains(&only) {
-        let (value, ratio) = two_processes(&SCENARIOS[0], threads).await?;
+        let (value, ratio) = two_processes(&CARO5, threads).await?;
         rows.add(
             "selfplay_two_processes",
             value,
@@ -146,14 +178,19 @@ async fn main() -> anyhow::Result<()> {
 /// one process makes with all of them.
 async fn two_processes(scenario: &Scenario, threads: usize) -> anyhow::Result<(f64, f64)> {
     let before = play(scenario, threads, Saving::Off).await?.evaluations_per_second;
-    let two = play_in(2, scenario, threads, Saving::Off).await?.evaluations_per_second;
+    let ground = ground(scenario, threads).await?;
+    let two = play_on(&ground, 2, scenario, threads, Saving::Off)
+        .await?
+        .evaluations_per_second;
     let after = play(scenario, threads, Saving::Off).await?.evaluations_per_second;
     println!("two processes: {two:.0} evaluations/s, one {before:.0} before and {after:.0} after");
     Ok((two, two / ((before + after) / 2.0)))
 }
 
-/// Evaluations a second of ONNX Runtime alone on so many threads, each with its session.
-fn raw(scenario: &Scenario, threads: usize) -> anyhow::Result<f64> {
+/// A folder in which this scenario can be played at once. In fp32 the coordinator's random network is as good as any; in int8
+/// the learner has made a network, and stands by from then on.
+async fn ground(scenario: &Scenario, threads: usize) -> anyhow::Result<Ground> {
+    let folder = tempfile::tempdir()?;
     let game = AnyGame::parse(scenario.game)?;
     let config = Config {
         blocks: scenario.blocks,
@@ -161,13 +198,47 @@ fn raw(scenario: &Scenario, threads: usize) -> anyhow::Result<f64> {
         ..Config::default()
     };
     let shape = Shape::new(game.spec(), &config)?;
-    let model = write_onnx(&shape, &random_weights(&shape, 1), &Metadata::of_shape(&shape))?;
+    let network = write_onnx(&shape, &random_weights(&shape, 1), &Metadata::of_shape(&shape))?;
+    let mut ground = Ground { folder, network };
+    if scenario.precision != Precision::Fp32 {
+        fs::write(ground.run(), run_file(scenario, threads, Saving::Off))?;
+        let up = Up::start(&ground.run(), &ground.data(), &[]);
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        while !is_played(&up.status().await, scenario.precision) {
+            looks.tick().await;
+        }
+        tengen_ok(["pause", "training", "--coordinator", up.url()]);
+        anyhow::ensure!(up.interrupt().0.success(), "the cluster did not drain");
+        ground.network = file_in(&ground.data().join("models"), scenario.precision)?;
+    }
+    Ok(ground)
+}
+
+/// Whether every actor plays in this precision.
+fn is_played(status: &RunStatus, precision: Precision) -> bool {
+    let mut actors = status.actors.iter();
+    !status.actors.is_empty() && actors.all(|actor| actor.precision == precision.as_str())
+}
+
+/// A network's file in this precision.
+fn file_in(folder: &Path, precision: Precision) -> anyhow::Result<Vec<u8>> {
+    for entry in fs::read_dir(folder)? {
+        let file = fs::read(entry?.path())?;
+        if read_metadata(&file).is_ok_and(|metadata| metadata.precision == precision) {
+            return Ok(file);
+        }
+    }
+    anyhow::bail!("no network in {} is in {precision}", folder.display())
+}
+
+/// Evaluations a second of ONNX Runtime alone on so many threads, each with its session.
+fn raw(scenario: &Scenario, network: &[u8], threads: usize) -> anyhow::Result<f64> {
     let options = SessionOptions {
         batch_max: scenario.batch_max,
         ..SessionOptions::default()
     };
     let run = || -> anyhow::Result<f64> {
-        let mut session = Session::load(&model, &options)?;
+        let mut session = Session::load(network, &options)?;
         let planes: Vec<u8> = (0..scenario.batch_max * session.planes_len())
             .map(|index| u8::from(index % 3 == 0))
             .collect();
@@ -193,21 +264,25 @@ fn raw(scenario: &Scenario, threads: usize) -> anyhow::Result<f64> {
 }
 
 async fn play(scenario: &Scenario, threads: usize, saving: Saving) -> anyhow::Result<Played> {
-    play_in(1, scenario, threads, saving).await
+    play_on(&ground(scenario, threads).await?, 1, scenario, threads, saving).await
 }
 
-/// The same in so many actor processes, among which games and threads are divided.
-async fn play_in(processes: u32, scenario: &Scenario, threads: usize, saving: Saving) -> anyhow::Result<Played> {
-    let folder = tempfile::tempdir()?;
-    let run = folder.path().join("run.toml");
+/// Plays in so many actor processes, among which games and threads are divided.
+async fn play_on(
+    ground: &Ground,
+    processes: u32,
+    scenario: &Scenario,
+    threads: usize,
+    saving: Saving,
+) -> anyhow::Result<Played> {
     let of_each = Scenario {
         games: scenario.games / processes,
         ..*scenario
     };
-    fs::write(&run, run_file(&of_each, threads, saving))?;
+    fs::write(ground.run(), run_file(&of_each, threads, saving))?;
     let actors = processes.to_string();
     let more = ["--actors", actors.as_str()];
-    let up = Up::start_with(&run, &folder.path().join("data"), &more, &[("AUDIT__SHARE", "0")]);
+    let up = Up::start_with(&ground.run(), &ground.data(), &more, &[("AUDIT__SHARE", "0")]);
     let mut looks = tokio::time::interval(LOOK_EVERY);
     let everybody_plays = |status: &RunStatus| {
         let playing = status.actors.iter().filter(|actor| actor.evaluations > 0);
@@ -217,6 +292,11 @@ async fn play_in(processes: u32, scenario: &Scenario, threads: usize, saving: Sa
     tokio::time::sleep(PLAYED).await;
     let ended = next_report(&up, &mut looks, |_| true).await;
     let (status, after) = (&begun.1, &ended.1);
+    anyhow::ensure!(
+        is_played(after, scenario.precision),
+        "the network is not played in {}",
+        scenario.precision
+    );
     let seconds = (ended.0 - begun.0).as_secs_f64();
     let evaluated = evaluations(after) - evaluations(status);
     let hits = |status: &RunStatus| status.actors.iter().map(|actor| actor.cache_hits).sum::<u64>();
@@ -259,6 +339,7 @@ fn run_file(scenario: &Scenario, threads: usize, saving: Saving) -> String {
         game,
         blocks,
         channels,
+        precision,
         games,
         batch_max,
         ..
@@ -266,6 +347,11 @@ fn run_file(scenario: &Scenario, threads: usize, saving: Saving) -> String {
     let (tree_reuse, cache_mib) = match saving {
         Saving::Off => (false, 0),
         Saving::On => (true, 64),
+    };
+    let (first_games, first_simulations, window_min, precisions) = match precision {
+        Precision::Fp32 => (1_000_000, SIMULATIONS, 400_000, String::new()),
+        // A few quick games, and the few steps that they are worth.
+        _ => (24, 2, 500, format!("\"{precision}\"")),
     };
     format!(
         r#"
@@ -279,13 +365,22 @@ channels = {channels}
 tree_reuse = {tree_reuse}
 [[schedule]]
 from_iteration = 0
+games = {first_games}
+simulations = {first_simulations}
+[[schedule]]
+from_iteration = 1
 games = 1000000
 simulations = {SIMULATIONS}
 [gate]
 kind = "none"
 [learner]
-window_min_positions = 400000
+batch = 64
+samples_per_position = 1.0
+window_min_positions = {window_min}
+[export]
+precisions = [{precisions}]
 [actor]
+precision = "{precision}"
 games = {games}
 batch_max = {batch_max}
 cache_mib = {cache_mib}

@@ -8,7 +8,9 @@ use serde::Serialize;
 /// Every row that a bench writes, in the order of `docs/benchmarks.md`, which tells what they are.
 pub const ROWS: &[&str] = &[
     "selfplay_caro5_4x64_fp32",
+    "selfplay_caro5_4x64_int8",
     "selfplay_caro5_10x128_fp32",
+    "selfplay_caro5_10x128_int8",
     "selfplay_connect_four_4x32_fp32",
     "selfplay_cache_and_tree_reuse",
     "selfplay_two_processes",

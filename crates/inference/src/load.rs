@@ -62,6 +62,8 @@ fn open_cuda(
         .with_device_id(index)
         // Exhaustive search would repeat for every batch size; the default choice can be many times slower.
         .with_conv_algorithm_search(ConvAlgorithmSearch::Heuristic)
+        // fp32 means fp32: products rounded to 10 bits would fail the probes and the audits, which allow 1e-3.
+        .with_tf32(false)
         .build()
         .error_on_failure();
     let session = commit(environment, model, options, Some(provider)).map_err(|error| error.to_string())?;

@@ -4,6 +4,7 @@ mod amazons;
 mod ataxx;
 mod black_hole;
 mod caro5;
+mod connect_four;
 mod counts;
 mod drawing;
 mod fingerprints;

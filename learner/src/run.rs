@@ -186,13 +186,11 @@ impl Learner {
             status.host = host::name();
             status.build = tengen_service::BUILD.to_owned();
             status.step = trainer.step();
-        });
-        let capacity = NonZeroU64::new(setup.capacity_positions).context("replay.capacity_positions is 0")?;
-        let window = Arc::new(Mutex::new(Window::new(capacity, setup.config.split)));
-        signals.set_status(|status| {
             status.limit_from_step = limit.from_step;
             status.limit_from_positions = limit.from_positions;
         });
+        let capacity = NonZeroU64::new(setup.capacity_positions).context("replay.capacity_positions is 0")?;
+        let window = Arc::new(Mutex::new(Window::new(capacity, setup.config.split)));
         let batches = Batches::start(
             &setup.game,
             Arc::clone(&window),

@@ -8,9 +8,7 @@ use std::collections::HashSet;
 
 use tch::Device;
 use tengen_inference::{Fidelity, InferenceError, Outputs};
-use tengen_network::{
-    ActivationRanges, Metadata, ReadError, Shape, Weights, WriteError, read_weights, write_onnx_as_stated,
-};
+use tengen_network::{ActivationRanges, ReadError, Shape, Weights, WriteError, read_weights, write_onnx_as_stated};
 use tengen_service::run_config::{ExportSection, ReducedPrecision};
 
 use crate::calibration::calibrate;
@@ -197,7 +195,7 @@ fn deal(planes: &[u8], planes_len: usize) -> [Vec<u8>; 2] {
 
 #[cfg(test)]
 mod tests {
-    use tengen_network::{ActivationRange, FP32_MODEL, Precision, read_metadata};
+    use tengen_network::{ActivationRange, FP32_MODEL, Metadata, Precision, read_metadata};
 
     use super::*;
     use crate::export::export;

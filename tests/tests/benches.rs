@@ -1,6 +1,8 @@
 //! The benches of `tengen bench`, short and small: they measure what they say, and a coordinator of theirs leaves nothing
 //! behind.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use serde_json::Value;
 use tengen_system_tests::cluster::tengen_ok;
 

@@ -23,8 +23,7 @@ use tengen_proto::v1::publish_model_request::Part;
 use tengen_proto::v1::replay_service_client::ReplayServiceClient;
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_records::{
-    Endings, Expected, MatchGame, ModelId, ModelIndex, Precision, Record, RunId, Work, encode, precision_to_wire,
-    testing,
+    Endings, Expected, MatchGame, ModelIndex, Precision, Record, RunId, Work, encode, precision_to_wire, testing,
 };
 use tengen_selfplay::wire::order_from_wire;
 use tengen_selfplay::{Order, Plan};

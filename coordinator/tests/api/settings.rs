@@ -104,13 +104,8 @@ async fn a_change_is_one_revision_that_the_next_lease_and_the_learner_go_by() {
         let told = learner.client.report(followed).await.expect("a task").into_inner();
         assert_eq!(told.run_toml, "");
     }
-    assert!(
-        Learner::new(&rig)
-            .await
-            .welcome
-            .run_toml
-            .contains("learning_rate = 0.005")
-    );
+    let welcome = Learner::new(&rig).await.welcome;
+    assert!(welcome.run_toml.contains("learning_rate = 0.005"));
 
     let row = rig.trail().await.remove(0);
     assert_eq!((row.action.as_str(), row.who.as_str()), ("change-settings", "local"));

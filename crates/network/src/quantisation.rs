@@ -205,10 +205,10 @@ mod tests {
             INPUT,
         );
         assert_eq!(integers.weight, [0, 0]);
-        for channel in 0..2 {
+        for (channel, expected) in bias.into_iter().enumerate() {
             assert!(integers.weight_scales[channel].is_normal() && integers.bias_scales[channel].is_normal());
             let value = f64::from(integers.bias_scales[channel]) * f64::from(integers.bias[channel]);
-            assert!((value - f64::from(bias[channel])).abs() < 1e-7, "{value}");
+            assert!((value - f64::from(expected)).abs() < 1e-7, "{value}");
         }
         // As fine as it may be: only the scales' own rounding lies between it and half of the range.
         assert!((integers.bias[0] - (1 << 30)).abs() < 1000, "{}", integers.bias[0]);

@@ -1,7 +1,7 @@
 //! Connect Four: who wins, by a solver with a board of its own, which is held against the rules first.
 
 use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_games::connect_four::{ConnectFour, ConnectFourState};
 use tengen_games::{Action, Game, Seat, State};

@@ -7,7 +7,7 @@ use tengen_service::metrics::{Kind, Metric};
 #[rustfmt::skip] // one row a metric
 pub const METRICS: &[Metric] = &[
     Metric::new("tengen_learner_steps_total", Kind::Counter, &[], "Steps trained since the run began."),
-    Metric::new("tengen_learner_candidates_given_up_total", Kind::Counter, &[], "Candidates since the learner began that were given up because their file computed something else than the learner."),
+    Metric::new("tengen_learner_candidates_given_up_total", Kind::Counter, &[], "Candidates since the learner began that were given up because their file computed something else than the learner, or was refused."),
     Metric::new("tengen_learner_allowed_steps", Kind::Gauge, &[], "Steps that the samples-per-position limit allows."),
     Metric::new("tengen_learner_policy_loss_nats", Kind::Gauge, &[], "Loss of the policy head, smoothed."),
     Metric::new("tengen_learner_value_loss_nats", Kind::Gauge, &[], "Loss of the value head, smoothed."),

@@ -133,6 +133,7 @@ pub async fn run(
                     inputs.publishing = false;
                     inputs.given_up_iteration = inputs.given_up_iteration.max(iteration);
                 });
+                signals.set_status(|status| status.candidates_given_up += 1);
             }
         }
     }

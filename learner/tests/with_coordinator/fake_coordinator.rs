@@ -98,6 +98,8 @@ pub(crate) enum Publishing {
     /// They are stored.
     #[default]
     Works,
+    /// They are refused for good.
+    Refused,
     /// They fail before anything is stored.
     Away,
     /// They are stored, and the learner is not told.
@@ -415,6 +417,9 @@ impl ModelService for Coordinator {
         if matches!(publishing, Publishing::Away) {
             return Err(Status::unavailable("not now"));
         }
+        if matches!(publishing, Publishing::Refused) {
+            return Err(Status::failed_precondition("not such a network"));
+        }
         let mut bytes = Vec::new();
         while let Some(next) = parts.message().await? {
             let Some(Part::Chunk(chunk)) = next.part else {
@@ -432,7 +437,7 @@ impl ModelService for Coordinator {
         self.note();
         match publishing {
             Publishing::AnswerLost => Err(Status::unavailable("the answer was lost")),
-            Publishing::Works | Publishing::Away => Ok(Response::new(model)),
+            Publishing::Works | Publishing::Away | Publishing::Refused => Ok(Response::new(model)),
         }
     }
 

@@ -328,6 +328,29 @@ async fn a_coordinator_that_forgot_its_learner_is_registered_with_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_network_that_is_refused_is_given_up_and_counted_and_the_next_one_is_another_chance() {
+    let coordinator = Coordinator::new(60);
+    let positions = coordinator.state().positions();
+    coordinator.state().due = (1, positions / 2);
+    coordinator.state().publishing = Publishing::Refused;
+    let serving = coordinator.serve().await;
+    let data = tempfile::tempdir().unwrap();
+    let mut learner = Learner::start(&serving.url(), data.path());
+    let given_up = |state: &State| state.status.candidates_given_up == 1;
+    learner.until(&coordinator, given_up).await;
+    {
+        let mut state = coordinator.state();
+        state.publishing = Publishing::Works;
+        state.due = (2, positions);
+    }
+    learner.until(&coordinator, published(1)).await;
+    learner.stop().await;
+    let state = coordinator.state();
+    assert_eq!(state.published[0].0.model.as_ref().unwrap().iteration, 2);
+    assert_eq!(state.status.candidates_given_up, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn stopped_before_the_coordinator_is_there_it_ends_quietly() {
     let coordinator = Coordinator::new(0);
     let address = coordinator.serve().await.kill().await;

@@ -251,7 +251,9 @@ impl Cause {
                 format!("self-play waits for the learner, which is {behind} steps behind")
             }
             Cause::CandidateGivenUp { count, .. } => {
-                format!("{count} candidates were given up: their file computed something else than the learner, or was refused")
+                format!(
+                    "{count} candidates were given up: their file computed something else than the learner, or was refused"
+                )
             }
         }
     }
@@ -374,7 +376,9 @@ impl Cause {
                     .to_owned()
             }
             Cause::PrecisionFellBack { .. } => {
-                "nothing: its games are as good, only slower to make; --precision fp32 keeps it from trying".to_owned()
+                "nothing: its games are as good, only slower to make; precision = \"fp32\" in [actor], or tengen-actor \
+                 --precision fp32, keeps it from trying"
+                    .to_owned()
             }
             Cause::ClockOff { .. } => "set that machine's clock, for example with timedatectl set-ntp true".to_owned(),
             Cause::RecordsRejected { actor, .. } => format!("tengen actors suspend {actor}"),

@@ -62,7 +62,7 @@ pub enum InferenceError {
     /// Bytes that ONNX Runtime does not accept as a model.
     #[error("failed to load the model: {0}")]
     Load(String),
-    /// A model whose inputs or outputs are not those of DESIGN 5.
+    /// A model whose inputs or outputs are not those of `docs/networks.md`.
     #[error("the model's {name} is {actual}, and {expected} is wanted")]
     Contract {
         /// Input, output, or a count of them.

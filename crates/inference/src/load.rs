@@ -1,4 +1,4 @@
-//! Loading a model: on the device that was asked for, and only if it keeps the network contract (DESIGN 5).
+//! Loading a model: on the device that was asked for, and only if it keeps the network contract (`docs/networks.md`).
 
 use ort::environment::Environment;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};

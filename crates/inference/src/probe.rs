@@ -7,7 +7,7 @@ use crate::Result;
 use crate::error::InferenceError;
 use crate::session::{Outputs, Session};
 
-/// Greatest difference in probabilities and values that a published model may show (DESIGN 5).
+/// Greatest difference in probabilities and values that a published model may show (`docs/networks.md`).
 pub const PARITY_TOLERANCE: f32 = 1e-3;
 
 /// A position with the outputs that are right for it.

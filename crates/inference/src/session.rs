@@ -1,4 +1,4 @@
-//! A loaded model: checked against the network contract (DESIGN 5) and run in padded batches.
+//! A loaded model: checked against the network contract (`docs/networks.md`) and run in padded batches.
 
 use std::fmt;
 
@@ -126,7 +126,7 @@ impl fmt::Debug for Session {
 impl Session {
     /// Loads the model file `model`. [`init`](crate::init) comes first.
     ///
-    /// Refused are bytes that are no model, and models whose input and outputs are not those of DESIGN 5. Whether the
+    /// Refused are bytes that are no model, and models whose input and outputs are not those of `docs/networks.md`. Whether the
     /// model fits a game is for [`Session::check`] to say.
     pub fn load(model: &[u8], options: &SessionOptions) -> Result<Session> {
         for (option, value) in [

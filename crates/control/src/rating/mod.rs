@@ -26,7 +26,7 @@ pub use results::{Counts, Pair, Results};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PlayerId(pub u32);
 
-/// Draws that every pairing with games is given beside them: the prior of DESIGN 8.
+/// Draws that every pairing with games is given beside them: the prior.
 pub const VIRTUAL_DRAWS: f64 = 1.0;
 
 /// The score to expect of a player rated `lead` points above the other one, in [0, 1].

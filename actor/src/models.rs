@@ -159,7 +159,10 @@ impl Models {
         let metadata = self.check_metadata(&whole)?;
         let proven = self.prove(&whole, metadata, description.probes).await?;
         self.lock().provider = Some(proven.provider());
-        let (reduced, fell_back) = match self.reduced(proven, &description.variants).await {
+        let tried = self.reduced(proven, &description.variants).await;
+        // What could not be had or run may be had with the next lease.
+        let is_settled = !matches!(tried, Err(FellBack::Unusable { .. }));
+        let (reduced, fell_back) = match tried {
             Ok(reduced) => (reduced, String::new()),
             Err(why) => {
                 self.tell(id, &why);
@@ -171,7 +174,9 @@ impl Models {
             reduced,
             fell_back,
         });
-        self.hold(&network);
+        if is_settled {
+            self.hold(&network);
+        }
         Ok(network)
     }
 

@@ -65,6 +65,18 @@ impl Publication {
             files: std::iter::once(export.file).chain(variants).collect(),
         }
     }
+
+    /// Without its reduced precisions.
+    fn in_fp32_alone(&self) -> Publication {
+        Publication {
+            description: Model {
+                variants: Vec::new(),
+                ..self.description.clone()
+            },
+            files: self.files.iter().take(1).cloned().collect(),
+            ..self.clone()
+        }
+    }
 }
 
 /// A variant, as the coordinator wants it described.
@@ -140,16 +152,19 @@ pub async fn run(
 }
 
 /// Tries until the coordinator has the network, or refuses it for another reason than a lost place. The same file may be
-/// published twice, so a lost answer does no harm.
+/// published twice, so a lost answer does no harm. A network that is refused together with its reduced precisions, as by a
+/// coordinator of an older build, is tried in fp32 alone before it is given up: it plays just as well, only slower.
 pub(crate) async fn publish(
     client: &mut ModelServiceClient<Channel>,
     publication: &Publication,
     place: &mut watch::Receiver<Place>,
 ) -> Result<(), Status> {
     let mut backoff = Backoff::default();
+    let mut alone = None;
     loop {
         let used = *place.borrow_and_update();
-        let Err(status) = client.publish_model(messages(publication, used.fence)).await else {
+        let tried = alone.as_ref().unwrap_or(publication);
+        let Err(status) = client.publish_model(messages(tried, used.fence)).await else {
             return Ok(());
         };
         match refusal(&status) {
@@ -162,7 +177,11 @@ pub(crate) async fn publish(
             // place, and this is worth another try, or its next report passes, and the refusal was about the network.
             Refusal::Final => {
                 if place.changed().await.is_err() || place.borrow().fence == used.fence {
-                    return Err(status);
+                    if tried.description.variants.is_empty() {
+                        return Err(status);
+                    }
+                    tracing::warn!(reason = reason(&status), "refused; the network is tried in fp32 alone");
+                    alone = Some(publication.in_fp32_alone());
                 }
             }
         }

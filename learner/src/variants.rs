@@ -21,6 +21,10 @@ pub const CALIBRATION_POSITIONS: usize = 256;
 /// Most positions that files are compared on.
 pub const HELD_OUT_POSITIONS: usize = 256;
 
+/// The greatest value between two layers that is offered in 16-bit floats. A quarter of what they hold: the positions of
+/// games go beyond those of the calibration, and a value that does not fit is infinite on a GPU, and ends the game.
+const FP16_VALUE_MAX: f32 = 65_504.0 / 4.0;
+
 /// A network's file in a reduced precision that may be offered.
 #[derive(Clone, Debug)]
 pub struct Variant {
@@ -52,6 +56,12 @@ pub enum VariantError {
     /// There is nothing to compare on.
     #[error("there are too few positions to compare it with fp32")]
     NoPositions,
+    /// Its values may outgrow 16-bit floats.
+    #[error("values between its layers reach {greatest}, and up to {FP16_VALUE_MAX} are sure to fit")]
+    TooGreat {
+        /// The greatest value of the calibration.
+        greatest: f32,
+    },
     /// It answers too differently.
     #[error("it is not near enough to fp32 ({fidelity}): {faults}")]
     Unfaithful {
@@ -146,6 +156,10 @@ impl Workshop<'_> {
     }
 
     fn make(&self, precision: ReducedPrecision, limits: &ExportSection) -> Result<Variant, VariantError> {
+        let greatest = self.ranges.greatest();
+        if precision == ReducedPrecision::Fp16 && greatest > FP16_VALUE_MAX {
+            return Err(VariantError::TooGreat { greatest });
+        }
         let fp32 = self.export.model_id.to_bytes();
         let mut metadata = self.export.metadata.in_precision(precision.precision(), fp32);
         let trial = write_onnx_as_stated(self.shape, &self.weights, &self.ranges, &metadata)?;

@@ -14,8 +14,12 @@ use tengen_service::run_config::WantedPrecision;
 use super::Models;
 use super::download::RemoteFile;
 
-/// Batches that each precision is timed with, after one in which the runtime makes its plans.
+/// Batches that each precision is timed with at most, after one in which the runtime makes its plans.
 const TIMED_BATCHES: usize = 5;
+/// Positions in them at most: beyond that no size changes which of the two is faster.
+const TIMED_BATCH_MAX: usize = 64;
+/// No further batch is timed after this long: a lease waits for it.
+const TIMING_BUDGET: Duration = Duration::from_secs(1);
 
 /// A network that computes in fp32 here what its author computed.
 pub(super) struct Proven {
@@ -159,7 +163,9 @@ impl Models {
         let is_faster = times[1] < times[0];
         let [fp32_ms, reduced_ms] = times.map(|time| time.as_secs_f64() * 1e3);
         let (batch, chosen) = (
-            self.sessions.first().map(|options| options.batch_max),
+            self.sessions
+                .first()
+                .map(|options| options.batch_max.min(TIMED_BATCH_MAX)),
             if is_faster { precision } else { Precision::Fp32 },
         );
         tracing::info!(%shape, batch, %precision, fp32_ms, reduced_ms, %chosen, "precision chosen by the time of a batch");
@@ -216,7 +222,11 @@ fn trial(
             break;
         }
         if at == 0 && is_timed {
-            trial.times = Some(batch_times([&mut whole, &mut reduced], &planes, options.batch_max)?);
+            trial.times = Some(batch_times(
+                [&mut whole, &mut reduced],
+                &planes,
+                options.batch_max.min(TIMED_BATCH_MAX),
+            )?);
         }
     }
     Ok(trial)
@@ -229,7 +239,11 @@ fn batch_times(mut sessions: [&mut Session; 2], planes: &[u8], batch: usize) -> 
     let planes: Vec<u8> = planes.iter().copied().cycle().take(len).collect();
     let mut outputs = Outputs::default();
     let mut taken = [Vec::new(), Vec::new()];
+    let timing = Instant::now();
     for round in 0..=TIMED_BATCHES {
+        if round > 1 && timing.elapsed() >= TIMING_BUDGET {
+            break;
+        }
         for (session, taken) in sessions.iter_mut().zip(&mut taken) {
             let begun = Instant::now();
             session.run(&planes, batch, &mut outputs)?;

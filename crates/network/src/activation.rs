@@ -158,6 +158,12 @@ impl ActivationRanges {
         self.0.get(&activation).copied()
     }
 
+    /// The greatest distance from zero, 0 without ranges.
+    pub fn greatest(&self) -> f32 {
+        let ends = self.0.values().flat_map(|range| [range.min, range.max]);
+        ends.map(f32::abs).fold(0.0, f32::max)
+    }
+
     /// Checks that these are exactly the ranges of `shape`'s activations, each finite and with room for other values than
     /// zero.
     pub fn check(&self, shape: &Shape) -> Result<(), RangeError> {

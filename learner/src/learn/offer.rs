@@ -35,6 +35,7 @@ const STARTING: Candidate = Candidate {
 #[derive(Debug)]
 pub(super) struct Offer {
     channel: Channel,
+    run_id: String,
 }
 
 impl Offer {
@@ -79,11 +80,12 @@ impl Offer {
         theirs
             .check(&subject.shape)
             .with_context(|| format!("--run describes another network than run {} has", newest.run_id))?;
-        Ok(Some(Offer { channel }))
+        let run_id = newest.run_id;
+        Ok(Some(Offer { channel, run_id }))
     }
 
-    /// Takes the learner's place for as long as the publication lasts. A learner that had it starts again and finds a
-    /// newer network than its own, from which it goes on.
+    /// Makes the network's files, then takes the learner's place for as long as the publication lasts. A learner that had it
+    /// starts again and finds a newer network than its own, from which it goes on.
     pub(super) async fn make(
         self,
         subject: &Subject,
@@ -92,10 +94,12 @@ impl Offer {
         threads: usize,
         stop: &CancellationToken,
     ) -> Result<()> {
+        let step = graduate.step;
+        let publication = publication(subject, path, graduate, &self.run_id, threads)?;
         let request = RegisterLearnerRequest {
             build: tengen_service::BUILD.to_owned(),
             device: String::new(),
-            step: graduate.step,
+            step,
             host: host::name(),
         };
         let mut reporter = Reporter::new(self.channel.clone(), request, stop.clone());
@@ -103,9 +107,12 @@ impl Offer {
             return Ok(());
         };
         let setup = Setup::from_registration(&registration)?;
-        let run_id = setup.identity.run_id;
-        let publication = publication(subject, path, graduate, &run_id, threads)?;
-        let (id, step) = (publication.model_id, publication.description.step);
+        let (id, run_id) = (publication.model_id, setup.identity.run_id);
+        ensure!(
+            run_id == self.run_id,
+            "the coordinator serves run {run_id} now, no longer {}",
+            self.run_id
+        );
         // Nobody reports, so the place never changes: what is refused under it is refused for good.
         let (_, mut place) = watch::channel(Place {
             fence: registration.fence,

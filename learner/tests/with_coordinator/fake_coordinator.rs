@@ -100,6 +100,8 @@ pub(crate) enum Publishing {
     Works,
     /// They are refused for good.
     Refused,
+    /// Those in more than fp32 are refused.
+    Fp32Alone,
     /// They fail before anything is stored.
     Away,
     /// They are stored, and the learner is not told.
@@ -417,7 +419,8 @@ impl ModelService for Coordinator {
         if matches!(publishing, Publishing::Away) {
             return Err(Status::unavailable("not now"));
         }
-        if matches!(publishing, Publishing::Refused) {
+        let comes_in_more = header.model.as_ref().is_some_and(|model| !model.variants.is_empty());
+        if matches!(publishing, Publishing::Refused) || matches!(publishing, Publishing::Fp32Alone) && comes_in_more {
             return Err(Status::failed_precondition("not such a network"));
         }
         let mut bytes = Vec::new();
@@ -437,7 +440,9 @@ impl ModelService for Coordinator {
         self.note();
         match publishing {
             Publishing::AnswerLost => Err(Status::unavailable("the answer was lost")),
-            Publishing::Works | Publishing::Away | Publishing::Refused => Ok(Response::new(model)),
+            Publishing::Works | Publishing::Away | Publishing::Refused | Publishing::Fp32Alone => {
+                Ok(Response::new(model))
+            }
         }
     }
 

@@ -351,6 +351,26 @@ async fn a_network_that_is_refused_is_given_up_and_counted_and_the_next_one_is_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_coordinator_that_takes_no_reduced_precision_gets_the_network_in_fp32() {
+    let coordinator = Coordinator::new(60);
+    let positions = coordinator.state().positions();
+    coordinator.state().due = (1, positions);
+    coordinator.state().publishing = Publishing::Fp32Alone;
+    let serving = coordinator.serve().await;
+    let data = tempfile::tempdir().unwrap();
+    let mut learner = Learner::start(&serving.url(), data.path());
+    learner.until(&coordinator, published(1)).await;
+    learner.stop().await;
+    let state = coordinator.state();
+    let model = state.published[0].0.model.as_ref().unwrap();
+    assert_eq!(
+        (model.iteration, model.variants.len(), state.publications_tried),
+        (1, 0, 2)
+    );
+    assert_eq!(state.status.candidates_given_up, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn stopped_before_the_coordinator_is_there_it_ends_quietly() {
     let coordinator = Coordinator::new(0);
     let address = coordinator.serve().await.kill().await;

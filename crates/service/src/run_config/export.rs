@@ -55,6 +55,10 @@ impl ReducedPrecision {
     }
 }
 
+/// What actors and audits take at most on the probes (`tengen_inference`): a file beyond would be offered to nobody.
+const FAITHFUL_KL_MAX: f64 = 0.02;
+const FAITHFUL_VALUE_ERROR_MAX: f64 = 0.05;
+
 impl ExportSection {
     /// What is wrong with it.
     pub(super) fn faults(&self) -> Vec<String> {
@@ -72,10 +76,10 @@ impl ExportSection {
                 "must name each precision once",
             ),
             (
-                (0.0..=10.0).contains(&self.policy_kl_max),
+                (0.0..=FAITHFUL_KL_MAX).contains(&self.policy_kl_max),
                 "policy_kl_max",
                 self.policy_kl_max.to_string(),
-                "must be 0 to 10",
+                "must be 0 to 0.02: actors play nothing farther away",
             ),
             (
                 (0.0..=1.0).contains(&self.policy_agreement_min),
@@ -84,10 +88,10 @@ impl ExportSection {
                 "must be 0 to 1",
             ),
             (
-                (0.0..=2.0).contains(&self.value_error_max),
+                (0.0..=FAITHFUL_VALUE_ERROR_MAX).contains(&self.value_error_max),
                 "value_error_max",
                 self.value_error_max.to_string(),
-                "must be 0 to 2",
+                "must be 0 to 0.05: actors play nothing farther away",
             ),
         ];
         faults_of("export", checks)

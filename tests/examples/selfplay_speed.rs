@@ -107,6 +107,15 @@ enum Saving {
     On,
 }
 
+/// What a run is for.
+#[derive(Clone, Copy)]
+enum Part {
+    /// Quick games, of which the learner makes a network in the scenario's precision.
+    Preparing,
+    /// Games that are measured.
+    Measured,
+}
+
 /// Where a cluster plays, and the file of the network that it plays with.
 struct Ground {
     folder: tempfile::TempDir,
@@ -201,7 +210,7 @@ async fn ground(scenario: &Scenario, threads: usize) -> anyhow::Result<Ground> {
     let network = write_onnx(&shape, &random_weights(&shape, 1), &Metadata::of_shape(&shape))?;
     let mut ground = Ground { folder, network };
     if scenario.precision != Precision::Fp32 {
-        fs::write(ground.run(), run_file(scenario, threads, Saving::Off))?;
+        fs::write(ground.run(), run_file(scenario, threads, Saving::Off, Part::Preparing))?;
         let up = Up::start(&ground.run(), &ground.data(), &[]);
         let mut looks = tokio::time::interval(LOOK_EVERY);
         while !is_played(&up.status().await, scenario.precision) {
@@ -279,7 +288,7 @@ async fn play_on(
         games: scenario.games / processes,
         ..*scenario
     };
-    fs::write(ground.run(), run_file(&of_each, threads, saving))?;
+    fs::write(ground.run(), run_file(&of_each, threads, saving, Part::Measured))?;
     let actors = processes.to_string();
     let more = ["--actors", actors.as_str()];
     let up = Up::start_with(&ground.run(), &ground.data(), &more, &[("AUDIT__SHARE", "0")]);
@@ -334,7 +343,7 @@ async fn next_report(
     }
 }
 
-fn run_file(scenario: &Scenario, threads: usize, saving: Saving) -> String {
+fn run_file(scenario: &Scenario, threads: usize, saving: Saving, part: Part) -> String {
     let Scenario {
         game,
         blocks,
@@ -348,10 +357,14 @@ fn run_file(scenario: &Scenario, threads: usize, saving: Saving) -> String {
         Saving::Off => (false, 0),
         Saving::On => (true, 64),
     };
-    let (first_games, first_simulations, window_min, precisions) = match precision {
-        Precision::Fp32 => (1_000_000, SIMULATIONS, 400_000, String::new()),
-        // A few quick games, and the few steps that they are worth.
-        _ => (24, 2, 500, format!("\"{precision}\"")),
+    // A few quick games, and the few steps that they are worth; then games and no end.
+    let (games_of_iteration, simulations) = match part {
+        Part::Preparing => (24, 2),
+        Part::Measured => (1_000_000, SIMULATIONS),
+    };
+    let (window_min, precisions) = match precision {
+        Precision::Fp32 => (400_000, String::new()),
+        _ => (500, format!("\"{precision}\"")),
     };
     format!(
         r#"
@@ -365,12 +378,8 @@ channels = {channels}
 tree_reuse = {tree_reuse}
 [[schedule]]
 from_iteration = 0
-games = {first_games}
-simulations = {first_simulations}
-[[schedule]]
-from_iteration = 1
-games = 1000000
-simulations = {SIMULATIONS}
+games = {games_of_iteration}
+simulations = {simulations}
 [gate]
 kind = "none"
 [learner]

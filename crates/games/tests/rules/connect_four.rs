@@ -118,7 +118,7 @@ impl Solver {
     }
 
     fn keep(&mut self, key: u64, wins: bool, work: u64) {
-        let effort = u64::from(u64::BITS - work.leading_zeros());
+        let effort = u64::from(u64::BITS - work.max(1).leading_zeros());
         let entry = key | u64::from(wins) << KEY_BITS | effort << (KEY_BITS + 1);
         let at = self.place(key);
         let held = self.table[at];
@@ -257,16 +257,9 @@ fn the_solver_agrees_with_the_rules() {
 }
 
 #[test]
-#[ignore = "a quarter of an hour: part of make conformance"]
+#[ignore = "five minutes and 1 GiB: part of make conformance"]
 fn the_first_player_wins_from_the_centre() {
-    let mut solver = Solver::new(26);
-    let centre = Action(3);
-    // The mirror images of these answers are no others.
-    for answer in 0..=3 {
-        assert!(solver.seat_0_wins(stones(&[centre, Action(answer)])), "{answer}");
-        println!(
-            "the answer in column {answer} loses; {} positions visited",
-            solver.visited
-        );
-    }
+    let mut solver = Solver::new(27);
+    assert!(solver.seat_0_wins(stones(&[Action(3)])));
+    println!("{} positions visited", solver.visited);
 }

@@ -251,9 +251,7 @@ impl Cause {
                 format!("self-play waits for the learner, which is {behind} steps behind")
             }
             Cause::CandidateGivenUp { count, .. } => {
-                format!(
-                    "{count} candidates were given up: their file computed something else than the learner, or was refused"
-                )
+                format!("{count} candidates were given up: their file computed something else, or was refused")
             }
         }
     }

@@ -75,11 +75,12 @@ fn page(config: &RunConfig, self_play: &Measured, training: &Training, forecast:
     } = forecast;
     let mut lines = vec![
         format!(
-            "measured: {:.0} positions/s of self-play on {} threads ({}, batches of {}), {:.0} evaluations/s, games of \
+            "measured: {:.0} positions/s of self-play on {} threads ({} {}, batches of {}), {:.0} evaluations/s, games of \
              {:.0} positions",
             self_play.positions_per_second(),
             self_play.threads,
             self_play.provider,
+            self_play.precision,
             self_play.batch,
             self_play.evaluations_per_second(),
             self_play.positions_per_game
@@ -139,6 +140,7 @@ fn as_json(self_play: &Measured, training: &Training, forecast: &Forecast) -> se
         "self_play": {
             "threads": self_play.threads,
             "provider": self_play.provider,
+            "precision": self_play.precision.as_str(),
             "batch": self_play.batch,
             "positions_per_second": self_play.positions_per_second(),
             "evaluations_per_second": self_play.evaluations_per_second(),

@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, ensure};
 use serde::{Deserialize, Serialize};
 use tengen_games::{AnyGame, Game, GameVisitor};
-use tengen_inference::Devices;
-use tengen_network::{Metadata, Shape, random_weights, write_onnx};
-use tengen_records::{LeaseId, RunId, encode};
+use tengen_inference::{Device, Devices, Outputs};
+use tengen_network::{ActivationRanges, Metadata, Shape, random_weights, write_onnx, write_onnx_as_stated};
+use tengen_records::{LeaseId, Precision, RunId, encode};
 use tengen_search::Settings;
 use tengen_selfplay::feeding::{self, Division, Feeding, Wishes};
 use tengen_selfplay::offline::OFFLINE_RUN;
-use tengen_selfplay::{Driver, EvaluationCache, GameOrder, Lease, ModelBytes, Order, Plan};
+use tengen_selfplay::{Driver, EvaluationCache, Evaluator, GameOrder, Lease, ModelBytes, Order, Plan};
 use tengen_service::args::LogArgs;
-use tengen_service::run_config::RunConfig;
+use tengen_service::run_config::{RunConfig, WantedPrecision};
 use tengen_service::usage;
 use tokio::process::Command;
 
@@ -28,11 +28,18 @@ const GAMES_MIN: u64 = 8;
 /// Times the plies asked for that are played at most for the sake of these games.
 const PLIES_TIMES_MAX: u64 = 20;
 
+/// What the activations of a random network do not leave.
+const ACTIVATION_MAX: f32 = 6.0;
+/// Batches that two precisions are timed with.
+const TIMED_BATCHES: usize = 5;
+
 /// What self-play did.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     pub(super) threads: u32,
     pub(super) provider: String,
+    /// What the network computed in.
+    pub(super) precision: Precision,
     /// Positions in one evaluation at most.
     pub(super) batch: usize,
     pub(super) positions: u64,
@@ -80,7 +87,6 @@ pub(super) fn self_play(
 ) -> anyhow::Result<Measured> {
     tengen_inference::init(None)?;
     let game = AnyGame::parse(&config.run.game).context("run.game")?;
-    let lease = lease(config, &game, simulations)?;
     let shared = Shared {
         plies_wanted: plies,
         plies: AtomicU64::new(0),
@@ -89,10 +95,7 @@ pub(super) fn self_play(
     let devices = feeding::find(devices, &game)?;
     let division = Division::new(&devices, &wishes(config, threads), threads as usize);
     let feeding = Feeding::new(division, game.spec().planes_len());
-    // A random network is as fast as a trained one of its shape.
-    for network in lease.models() {
-        feeding.measure(network)?;
-    }
+    let lease = lease(config, network(config, &game, &feeding)?, simulations)?;
     let threads = feeding.division().threads();
     let cache_bytes = (config.actor.cache_mib as usize) << 20;
     let cache = EvaluationCache::new(cache_bytes, game.spec().actions.len()).map(Arc::new);
@@ -115,7 +118,66 @@ pub(super) fn self_play(
             .map(|thread| thread.join().map_err(|_| anyhow!("a thread panicked"))?);
         joined.collect::<anyhow::Result<Vec<Part>>>()
     })?;
-    sum(&parts, &feeding)
+    sum(&parts, &feeding, lease.models()[0].precision())
+}
+
+/// The network that an actor of this run would play, once there is a trained one: a random one of its shape, which is as
+/// fast, in the precision that the run offers and the actor takes.
+fn network(config: &RunConfig, game: &AnyGame, feeding: &Feeding) -> anyhow::Result<Arc<ModelBytes>> {
+    let shape = Shape::new(game.spec(), &config.network)?;
+    let weights = random_weights(&shape, config.run.seed);
+    let metadata = Metadata {
+        game: game.spec().id.clone(),
+        rules_fingerprint: game.rules_fingerprint(),
+        feature_fingerprint: game.feature_fingerprint(),
+        ..Metadata::of_shape(&shape)
+    };
+    let whole = ModelBytes::new(write_onnx(&shape, &weights, &metadata)?);
+    // The first network of a run comes in fp32, and settles the size of a batch.
+    feeding.measure(&whole)?;
+    let is_cpu = feeding.division().devices().as_slice() == [Device::Cpu];
+    let wanted = match config.actor.precision {
+        WantedPrecision::Fp32 => return Ok(whole),
+        WantedPrecision::Int8 => Precision::Int8,
+        WantedPrecision::Fp16 => Precision::Fp16,
+        WantedPrecision::Auto if is_cpu => Precision::Int8,
+        WantedPrecision::Auto => Precision::Fp16,
+    };
+    let mut offered = config.export.precisions.iter().map(|listed| listed.precision());
+    let Some(precision) = offered.find(|offered| offered.as_str() == wanted.as_str()) else {
+        return Ok(whole);
+    };
+    let metadata = metadata.in_precision(precision, whole.id().to_bytes());
+    let ranges = ActivationRanges::within(&shape, ACTIVATION_MAX);
+    let file = write_onnx_as_stated(&shape, &weights, &ranges, &metadata)?;
+    let reduced = ModelBytes::variant(whole.id(), wanted, file);
+    if config.actor.precision != WantedPrecision::Auto {
+        return Ok(reduced);
+    }
+    let [whole_time, reduced_time] = batch_times(feeding, [&whole, &reduced], game.spec().planes_len())?;
+    Ok(if reduced_time < whole_time { reduced } else { whole })
+}
+
+/// The median time of a full batch of each network. They take turns, so that whatever else the machine does meets both.
+fn batch_times(feeding: &Feeding, networks: [&Arc<ModelBytes>; 2], planes_len: usize) -> anyhow::Result<[Duration; 2]> {
+    let n = feeding.batch().min(feeding.division().games_of(0));
+    let (planes, mut out) = (vec![0; n * planes_len], Outputs::default());
+    let mut evaluator = feeding.evaluator(0);
+    let mut times = [Vec::new(), Vec::new()];
+    for round in 0..=TIMED_BATCHES {
+        for (network, times) in networks.into_iter().zip(&mut times) {
+            let begun = Instant::now();
+            evaluator.evaluate(network, &planes, n, &mut out)?;
+            // The first evaluation loads the network.
+            if round > 0 {
+                times.push(begun.elapsed());
+            }
+        }
+    }
+    Ok(times.map(|mut times| {
+        times.sort_unstable();
+        times[times.len() / 2]
+    }))
 }
 
 /// What the run file wants of an actor; 0 leaves it to the devices.
@@ -130,13 +192,14 @@ fn wishes(config: &RunConfig, threads: u32) -> Wishes {
     }
 }
 
-fn sum(parts: &[Part], feeding: &Feeding) -> anyhow::Result<Measured> {
+fn sum(parts: &[Part], feeding: &Feeding, precision: Precision) -> anyhow::Result<Measured> {
     let total = |number: fn(&Part) -> u64| parts.iter().map(number).sum::<u64>();
     let (games, game_positions) = (total(|part| part.games), total(|part| part.game_positions));
     ensure!(games > 0, "no game came to its end: measure more plies (--plies)");
     Ok(Measured {
         threads: parts.len() as u32,
         provider: parts.first().map(|part| part.provider.clone()).unwrap_or_default(),
+        precision,
         batch: feeding.batch(),
         positions: total(|part| part.plies),
         evaluations: total(|part| part.evaluations),
@@ -147,16 +210,7 @@ fn sum(parts: &[Part], feeding: &Feeding) -> anyhow::Result<Measured> {
     })
 }
 
-fn lease(config: &RunConfig, game: &AnyGame, simulations: u32) -> anyhow::Result<Arc<Lease>> {
-    let shape = Shape::new(game.spec(), &config.network)?;
-    let weights = random_weights(&shape, config.run.seed);
-    let metadata = Metadata {
-        game: game.spec().id.clone(),
-        rules_fingerprint: game.rules_fingerprint(),
-        feature_fingerprint: game.feature_fingerprint(),
-        ..Metadata::of_shape(&shape)
-    };
-    let model = ModelBytes::new(write_onnx(&shape, &weights, &metadata)?);
+fn lease(config: &RunConfig, model: Arc<ModelBytes>, simulations: u32) -> anyhow::Result<Arc<Lease>> {
     let order = Order {
         lease: LeaseId(1),
         models: vec![model.id()],

@@ -138,6 +138,8 @@ fn self_play_share(config: &RunConfig, row: ScheduleRow) -> f64 {
 mod tests {
     use std::time::Duration;
 
+    use tengen_records::Precision;
+
     use super::*;
 
     const RUN: &str = "
@@ -168,6 +170,7 @@ samples_per_position = 4.0
         let self_play = Measured {
             threads: 2,
             provider: "CPU".to_owned(),
+            precision: Precision::Fp32,
             batch: 16,
             positions,
             evaluations: positions * 50,

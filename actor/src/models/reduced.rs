@@ -2,9 +2,11 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tengen_inference::{Fidelity, InferenceError, Outputs, Probe, Session, SessionOptions, compare_precisions};
+use tengen_inference::{
+    Fidelity, InferenceError, Probe, Session, SessionOptions, TIMED_BATCH_MAX, batch_times, compare_precisions,
+};
 use tengen_network::{Metadata, read_metadata};
 use tengen_proto::v1;
 use tengen_records::{ModelId, Precision, precision_from_wire};
@@ -13,13 +15,6 @@ use tengen_service::run_config::WantedPrecision;
 
 use super::Models;
 use super::download::RemoteFile;
-
-/// Batches that each precision is timed with at most, after one in which the runtime makes its plans.
-const TIMED_BATCHES: usize = 5;
-/// Positions in them at most: beyond that no size changes which of the two is faster.
-const TIMED_BATCH_MAX: usize = 64;
-/// No further batch is timed after this long: a lease waits for it.
-const TIMING_BUDGET: Duration = Duration::from_secs(1);
 
 /// A network that computes in fp32 here what its author computed.
 pub(super) struct Proven {
@@ -163,9 +158,7 @@ impl Models {
         let is_faster = times[1] < times[0];
         let [fp32_ms, reduced_ms] = times.map(|time| time.as_secs_f64() * 1e3);
         let (batch, chosen) = (
-            self.sessions
-                .first()
-                .map(|options| options.batch_max.min(TIMED_BATCH_MAX)),
+            self.sessions.first().map(|options| options.batch_max),
             if is_faster { precision } else { Precision::Fp32 },
         );
         tracing::info!(%shape, batch, %precision, fp32_ms, reduced_ms, %chosen, "precision chosen by the time of a batch");
@@ -230,32 +223,6 @@ fn trial(
         }
     }
     Ok(trial)
-}
-
-/// The median time that each session takes for a full batch of these positions over and over. They take turns, so that
-/// whatever else the machine does meets both.
-fn batch_times(mut sessions: [&mut Session; 2], planes: &[u8], batch: usize) -> Result<[Duration; 2], InferenceError> {
-    let len = batch * sessions[0].planes_len();
-    let planes: Vec<u8> = planes.iter().copied().cycle().take(len).collect();
-    let mut outputs = Outputs::default();
-    let mut taken = [Vec::new(), Vec::new()];
-    let timing = Instant::now();
-    for round in 0..=TIMED_BATCHES {
-        if round > 1 && timing.elapsed() >= TIMING_BUDGET {
-            break;
-        }
-        for (session, taken) in sessions.iter_mut().zip(&mut taken) {
-            let begun = Instant::now();
-            session.run(&planes, batch, &mut outputs)?;
-            if round > 0 {
-                taken.push(begun.elapsed());
-            }
-        }
-    }
-    Ok(taken.map(|mut times| {
-        times.sort_unstable();
-        times[times.len() / 2]
-    }))
 }
 
 #[cfg(test)]

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, ensure};
 use serde::{Deserialize, Serialize};
 use tengen_games::{AnyGame, Game, GameVisitor};
-use tengen_inference::{Device, Devices, Outputs};
+use tengen_inference::{Device, Devices, Session, batch_times};
 use tengen_network::{ActivationRanges, Metadata, Shape, random_weights, write_onnx, write_onnx_as_stated};
 use tengen_records::{LeaseId, Precision, RunId, encode};
 use tengen_search::Settings;
 use tengen_selfplay::feeding::{self, Division, Feeding, Wishes};
 use tengen_selfplay::offline::OFFLINE_RUN;
-use tengen_selfplay::{Driver, EvaluationCache, Evaluator, GameOrder, Lease, ModelBytes, Order, Plan};
+use tengen_selfplay::{Driver, EvaluationCache, GameOrder, Lease, ModelBytes, Order, Plan};
 use tengen_service::args::LogArgs;
 use tengen_service::run_config::{RunConfig, WantedPrecision};
 use tengen_service::usage;
@@ -30,8 +30,6 @@ const PLIES_TIMES_MAX: u64 = 20;
 
 /// What the activations of a random network do not leave.
 const ACTIVATION_MAX: f32 = 6.0;
-/// Batches that two precisions are timed with.
-const TIMED_BATCHES: usize = 5;
 
 /// What self-play did.
 #[derive(Clone, Debug)]
@@ -154,30 +152,12 @@ fn network(config: &RunConfig, game: &AnyGame, feeding: &Feeding) -> anyhow::Res
     if config.actor.precision != WantedPrecision::Auto {
         return Ok(reduced);
     }
-    let [whole_time, reduced_time] = batch_times(feeding, [&whole, &reduced], game.spec().planes_len())?;
+    let options = &feeding.sessions()[0];
+    let mut in_fp32 = Session::load(whole.bytes(), options)?;
+    let mut in_less = Session::load(reduced.bytes(), options)?;
+    let planes = vec![0; game.spec().planes_len()];
+    let [whole_time, reduced_time] = batch_times([&mut in_fp32, &mut in_less], &planes, options.batch_max)?;
     Ok(if reduced_time < whole_time { reduced } else { whole })
-}
-
-/// The median time of a full batch of each network. They take turns, so that whatever else the machine does meets both.
-fn batch_times(feeding: &Feeding, networks: [&Arc<ModelBytes>; 2], planes_len: usize) -> anyhow::Result<[Duration; 2]> {
-    let n = feeding.batch().min(feeding.division().games_of(0));
-    let (planes, mut out) = (vec![0; n * planes_len], Outputs::default());
-    let mut evaluator = feeding.evaluator(0);
-    let mut times = [Vec::new(), Vec::new()];
-    for round in 0..=TIMED_BATCHES {
-        for (network, times) in networks.into_iter().zip(&mut times) {
-            let begun = Instant::now();
-            evaluator.evaluate(network, &planes, n, &mut out)?;
-            // The first evaluation loads the network.
-            if round > 0 {
-                times.push(begun.elapsed());
-            }
-        }
-    }
-    Ok(times.map(|mut times| {
-        times.sort_unstable();
-        times[times.len() / 2]
-    }))
 }
 
 /// What the run file wants of an actor; 0 leaves it to the devices.

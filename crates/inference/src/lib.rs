@@ -1,5 +1,5 @@
-//! Running networks in ONNX Runtime: sessions, batching, the probes that prove a session right, and the comparison that
-//! proves a reduced precision faithful.
+//! Running networks in ONNX Runtime: sessions, batching, the probes that prove a session right, and the comparisons that
+//! prove a reduced precision faithful, and faster.
 //!
 //! [`init`] loads the runtime once per process; a [`Session`] is one loaded model, which one thread at a time feeds with
 //! batches of feature planes and reads [`Outputs`] of logits from. Masking, softmax over legal actions and all
@@ -16,6 +16,7 @@ mod load;
 mod probe;
 mod runtime;
 mod session;
+mod speed;
 mod telemetry;
 
 pub use batch::bucket_sizes;
@@ -26,6 +27,7 @@ pub use fidelity::{FAITHFUL_KL_MAX, FAITHFUL_VALUE_ERROR_MAX, Fidelity, compare_
 pub use probe::{PARITY_TOLERANCE, Probe, run_probes, softmax};
 pub use runtime::{RuntimeInfo, init, runtime};
 pub use session::{Outputs, Session, SessionOptions, Signature};
+pub use speed::{TIMED_BATCH_MAX, batch_times};
 pub use telemetry::forbid_telemetry;
 
 /// The crate's results.

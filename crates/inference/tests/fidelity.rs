@@ -1,9 +1,9 @@
-//! Two sessions held against each other, over the real ONNX Runtime.
+//! Two sessions held against each other, in what they say and in how fast they are, over the real ONNX Runtime.
 
 mod common;
 
 use common::{columns, config, lively_weights, model, positions, session};
-use tengen_inference::{InferenceError, compare_precisions};
+use tengen_inference::{InferenceError, batch_times, compare_precisions};
 use tengen_network::random_weights;
 
 /// Positions compared.
@@ -53,4 +53,17 @@ fn sessions_of_other_sizes_are_not_compared() {
     let mut other = session(&model(large, &lively_weights(large, 1)), 4);
     let refused = compare_precisions(&mut one, &mut other, &positions(&small, 1, 1), 1);
     assert!(matches!(refused, Err(InferenceError::Signature { .. })), "{refused:?}");
+}
+
+#[test]
+fn the_smaller_of_two_networks_is_the_faster_one() {
+    let (small, large) = (columns(&config(1, 4)), columns(&config(6, 96)));
+    let planes = positions(&small, 3, 6);
+    let mut quick = session(&model(&small, &random_weights(&small, 7)), 16);
+    let mut slow = session(&model(&large, &random_weights(&large, 7)), 16);
+    // A thousand times the work: no other load turns that round.
+    let [quick_time, slow_time] = batch_times([&mut quick, &mut slow], &planes, 16).expect("both run");
+    assert!(quick_time < slow_time, "{quick_time:?} and {slow_time:?}");
+    let nothing = batch_times([&mut quick, &mut slow], &[], 16);
+    assert!(matches!(nothing, Err(InferenceError::PlanesLen { .. })), "{nothing:?}");
 }

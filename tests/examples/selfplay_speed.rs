@@ -357,14 +357,14 @@ fn run_file(scenario: &Scenario, threads: usize, saving: Saving, part: Part) -> 
         Saving::Off => (false, 0),
         Saving::On => (true, 64),
     };
-    // A few quick games, and the few steps that they are worth; then games and no end.
+    // A few quick games, and a handful of steps, which a large network takes long for; then games and no end.
     let (games_of_iteration, simulations) = match part {
-        Part::Preparing => (24, 2),
+        Part::Preparing => (8, 2),
         Part::Measured => (1_000_000, SIMULATIONS),
     };
     let (window_min, precisions) = match precision {
         Precision::Fp32 => (400_000, String::new()),
-        _ => (500, format!("\"{precision}\"")),
+        _ => (300, format!("\"{precision}\"")),
     };
     format!(
         r#"
@@ -383,8 +383,8 @@ simulations = {simulations}
 [gate]
 kind = "none"
 [learner]
-batch = 64
-samples_per_position = 1.0
+batch = 32
+samples_per_position = 0.1
 window_min_positions = {window_min}
 [export]
 precisions = [{precisions}]

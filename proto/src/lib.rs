@@ -44,7 +44,9 @@ pub const DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/teng
 ///
 /// * 1: the first.
 /// * 2: games carry a ticket that their verdict repeats; the answer to a report may want leases back.
-pub const PROTOCOL: u32 = 2;
+/// * 3: games are records of schema version 2. Those of version 1 are taken as before, also from an actor of today, whose
+///   spool may hold some.
+pub const PROTOCOL: u32 = 3;
 
 /// The oldest protocol version whose actors are still served: that of the previous minor version. A coordinator is
 /// brought up to date before its actors.

@@ -1,8 +1,9 @@
-//! Protocol versions: what is new in the newest, and that the one before is still served.
+//! Protocol versions: what is new in the newest, and that those before are still served.
 
 use tengen_proto::v1;
 use tengen_proto::v1::Verdict;
 use tengen_records::encode;
+use tengen_records::testing::earlier::version_1;
 use tonic::codegen::http::uri::PathAndQuery;
 
 use crate::rig::{Actor, Rig, TIC_TAC_TOE, hello};
@@ -42,7 +43,7 @@ async fn a_message_beyond_the_limit_ends_the_stream_with_the_limit_and_harms_nob
     rig.stop().await;
 }
 
-/// The wire as protocol 1 had it: what an actor of the previous version sends and understands.
+/// The wire as protocol 1 had it: what an actor of that version sends and understands.
 mod protocol_1 {
     /// `tengen.v1.SubmitGameRequest` without a ticket.
     #[derive(Clone, PartialEq, prost::Message)]
@@ -77,7 +78,7 @@ mod protocol_1 {
 }
 
 #[tokio::test]
-async fn actors_of_the_previous_protocol_are_served() {
+async fn actors_of_the_first_protocol_and_their_records_are_served() {
     let rig = Rig::start(TIC_TAC_TOE).await;
     let mut actor = Actor::new(&rig, "actor-1").await;
     let old = v1::RegisterActorRequest {
@@ -91,9 +92,10 @@ async fn actors_of_the_previous_protocol_are_served() {
 
     let mut client = tonic::client::Grpc::new(rig.channel().await);
     client.ready().await.expect("a connection");
+    let record = version_1(&actor.play(&work, 0));
     let game = protocol_1::SubmitGameRequest {
         actor_id: "actor-1".to_owned(),
-        record: encode(&actor.play(&work, 0)),
+        record: record.clone(),
     };
     let path = PathAndQuery::from_static("/tengen.v1.ActorService/SubmitGames");
     let codec = tonic_prost::ProstCodec::<protocol_1::SubmitGameRequest, protocol_1::SubmitGameResponse>::default();
@@ -107,6 +109,9 @@ async fn actors_of_the_previous_protocol_are_served() {
     assert_eq!(verdict.verdict, i32::from(Verdict::Stored));
     assert_eq!(verdict.lease_id, work.order.lease.to_bytes());
     assert_eq!(verdict.game_index, 0);
+    // It is known by the bytes that came, not by those that this build would have written.
+    let again = actor.submit_bytes(record).await;
+    assert_eq!(again.verdict(), Verdict::Duplicate);
 
     client.ready().await.expect("a connection");
     let report = v1::ReportActorRequest {

@@ -25,6 +25,6 @@ pub use record::{Kind, ModelIndex, NET_POLICY_TOP_MAX, PlyRecord, Precision, Rec
 pub use rejection::{ReasonCode, Rejection};
 pub use seed::game_seed;
 pub use wire::{
-    PLIES_MAX, PlayersError, RECORD_BYTES_MAX, SCHEMA_VERSION, decode, encode, networks_of, peek_id, players_from_wire,
-    players_to_wire, precision_from_wire, precision_to_wire,
+    PLIES_MAX, PlayersError, RECORD_BYTES_MAX, SCHEMA_VERSION, SCHEMA_VERSION_MIN, decode, encode, networks_of,
+    peek_id, players_from_wire, players_to_wire, precision_from_wire, precision_to_wire,
 };

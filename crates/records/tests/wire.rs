@@ -7,6 +7,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_games::mnk::Mnk;
 use tengen_games::{Action, AnyGame, Fingerprint, Outcome, Reason, Roles, Seat};
 use tengen_proto::v1;
+use tengen_records::testing::earlier::version_1;
 use tengen_records::{
     Kind, LeaseId, ModelId, ModelIndex, NetworkPlay, PLIES_MAX, Player, PlyRecord, Precision, RECORD_BYTES_MAX,
     ReasonCode, Record, RecordId, RunId, SearchBlock, decode, encode, peek_id, precision_from_wire, precision_to_wire,
@@ -88,11 +89,14 @@ fn full_record() -> Record {
     }
 }
 
-/// The hexadecimal digits of a golden file, without its comments.
+/// The full record as it is written today.
 fn golden() -> Vec<u8> {
-    let lines = include_str!("golden/record.hex")
-        .lines()
-        .filter(|line| !line.starts_with('#'));
+    bytes_of(include_str!("golden/record_2.hex"))
+}
+
+/// What a golden file says in hexadecimal digits, without its comments.
+fn bytes_of(file: &str) -> Vec<u8> {
+    let lines = file.lines().filter(|line| !line.starts_with('#'));
     hex::decode(lines.collect::<String>()).expect("the golden file is hexadecimal")
 }
 
@@ -101,6 +105,13 @@ fn the_bytes_of_a_record_are_pinned() {
     let bytes = encode(&full_record());
     assert_eq!(hex::encode(&bytes), hex::encode(golden()));
     assert_eq!(decode(&golden()), Ok(full_record()));
+}
+
+#[test]
+fn the_bytes_that_builds_before_schema_version_2_wrote_are_read_as_the_same_record() {
+    let earlier = bytes_of(include_str!("golden/record_1.hex"));
+    assert_eq!(decode(&earlier), Ok(full_record()));
+    assert_eq!(hex::encode(version_1(&full_record())), hex::encode(earlier));
 }
 
 #[test]
@@ -161,6 +172,7 @@ fn search(wire: &mut v1::GameRecord) -> &mut v1::SearchBlock {
 #[test]
 fn impossible_values_are_refused_with_the_code_of_their_field() {
     assert_eq!(refusal(|r| r.schema_version = 0), ReasonCode::SchemaVersion);
+    assert_eq!(refusal(|r| r.schema_version = 3), ReasonCode::SchemaVersion);
     assert_eq!(refusal(|r| r.lease_id.truncate(15)), ReasonCode::UnknownLease);
     assert_eq!(refusal(|r| r.run_id = "a/b".into()), ReasonCode::WrongRun);
     assert_eq!(refusal(|r| r.rules_fingerprint.clear()), ReasonCode::WrongRules);
@@ -196,12 +208,12 @@ fn impossible_values_are_refused_with_the_code_of_their_field() {
         ReasonCode::WrongRoles
     );
     assert_eq!(
-        refusal(|r| search(r).policy_target[0].action = 65_536),
+        refusal(|r| search(r).policy_target_actions[0] = 65_536),
         ReasonCode::PolicyIllegal
     );
-    assert_eq!(refusal(|r| search(r).visits[0].action = 65_536), ReasonCode::Visits);
+    assert_eq!(refusal(|r| search(r).visit_actions[0] = 65_536), ReasonCode::Visits);
     assert_eq!(
-        refusal(|r| search(r).net_policy_top[0].action = 65_536),
+        refusal(|r| search(r).net_policy_top_actions[0] = 65_536),
         ReasonCode::NetPolicy
     );
     assert_eq!(refusal(|r| search(r).root_wdl.truncate(2)), ReasonCode::Wdl);
@@ -289,6 +301,7 @@ proptest! {
         let back = decode(&bytes);
         prop_assert_eq!(back.as_ref(), Ok(&record));
         prop_assert_eq!(encode(&record), bytes);
+        prop_assert_eq!(decode(&version_1(&record)), Ok(record));
     }
 
     #[test]

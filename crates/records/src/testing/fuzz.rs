@@ -6,11 +6,12 @@
 use rand::{Rng, SeedableRng};
 use tengen_games::{AnyGame, Game, GameVisitor};
 
+use super::earlier::version_1;
 use super::hammer::thin_out;
 use super::invariants::violation;
 use super::{expected, random_record};
 use crate::expected::Expected;
-use crate::record::Kind;
+use crate::record::{Kind, Record};
 use crate::{check, decode, encode, peek_id};
 
 /// The games whose records are tried.
@@ -58,7 +59,7 @@ impl Ring {
         game.visit(Judge(&leases[usize::from(*kind) % leases.len()], record))
     }
 
-    /// Inputs to begin from, each an honest record, with their names.
+    /// Inputs to begin from, each an honest record as it is written today or as earlier builds wrote it, with their names.
     pub fn seeds<R: Rng + SeedableRng>(&self) -> Vec<(String, Vec<u8>)> {
         let mut seeds = Vec::new();
         for (n, (game, leases)) in self.games.iter().enumerate() {
@@ -68,10 +69,10 @@ impl Ring {
                     .chars()
                     .filter(|letter| letter.is_ascii_alphanumeric() || *letter == '-')
                     .collect();
-                seeds.push((
-                    format!("{name}-{}", KINDS[k].as_str()),
-                    [&[n as u8, k as u8], &record[..]].concat(),
-                ));
+                let name = format!("{name}-{}", KINDS[k].as_str());
+                let input = |record: Vec<u8>| [&[n as u8, k as u8], &record[..]].concat();
+                seeds.push((format!("{name}-version-1"), input(version_1(&record))));
+                seeds.push((name, input(encode(&record))));
             }
         }
         seeds
@@ -90,11 +91,11 @@ impl<R: Rng> GameVisitor for Lease<R> {
 struct Play<'a, R>(&'a Expected, R);
 
 impl<R: Rng> GameVisitor for Play<'_, R> {
-    type Output = Vec<u8>;
-    fn visit<G: Game>(mut self, game: G) -> Vec<u8> {
+    type Output = Record;
+    fn visit<G: Game>(mut self, game: G) -> Record {
         let mut record = random_record(&game, self.0, 1, &mut self.1);
         thin_out(&mut record, &mut self.1);
-        encode(&record)
+        record
     }
 }
 

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rand::{Rng, RngExt, SeedableRng};
 use tengen_games::Game;
 
+use super::earlier::version_1;
 use super::invariants::violation;
 use super::mutation::Mutation;
 use super::{expected, random_record};
@@ -149,7 +150,7 @@ fn leases<G: Game, R: Rng>(game: &G, rng: &mut R) -> [Expected; 2] {
     [Kind::SelfPlay, Kind::Match].map(|kind| expected(game, kind, rng))
 }
 
-/// An honest record with its lease.
+/// An honest record with its lease; one in four as earlier builds wrote it.
 fn base<'a, G: Game, R: Rng>(game: &G, leases: &'a [Expected; 2], n: u32, rng: &mut R) -> (&'a Expected, Vec<u8>) {
     let lease = &leases[usize::from(n.is_multiple_of(3))];
     let mut record = random_record(game, lease, n % 8, rng);
@@ -157,7 +158,12 @@ fn base<'a, G: Game, R: Rng>(game: &G, leases: &'a [Expected; 2], n: u32, rng: &
         thin_out(&mut record, rng);
     }
     check(game, &record, lease).expect("the base record is honest");
-    (lease, encode(&record))
+    let bytes = if n % 4 == 1 {
+        version_1(&record)
+    } else {
+        encode(&record)
+    };
+    (lease, bytes)
 }
 
 /// Leaves few searches, with short lists.

@@ -1,7 +1,9 @@
 //! Honest random records for the tests of every crate that handles records: legal games played at random, with search
 //! blocks of the right shape. No network and no search is behind the numbers. Beside them: ways to spoil records
-//! ([`mutation`], [`hammer`], [`fuzz`]), files and texts ([`exchange`], [`texts`]), and a second opinion on what the check accepts ([`invariants`]).
+//! ([`mutation`], [`hammer`], [`fuzz`]), the bytes that earlier builds wrote ([`earlier`]), files and texts ([`exchange`],
+//! [`texts`]), and a second opinion on what the check accepts ([`invariants`]).
 
+pub mod earlier;
 pub mod exchange;
 pub mod fuzz;
 pub mod hammer;

@@ -154,6 +154,8 @@ fn float<R: Rng>(wire: &mut v1::GameRecord, rng: &mut R) {
     let mut places: Vec<&mut f32> = Vec::new();
     let lists = rng.random_bool(0.7);
     if lists {
+        places.extend(&mut search.policy_target_probabilities);
+        places.extend(&mut search.net_policy_top_probabilities);
         let entries = search.policy_target.iter_mut().chain(&mut search.net_policy_top);
         places.extend(entries.map(|entry| &mut entry.probability));
         places.extend(search.root_wdl.iter_mut().chain(&mut search.net_wdl));
@@ -225,6 +227,10 @@ fn integer<R: Rng>(wire: &mut v1::GameRecord, rng: &mut R) {
                 &mut search.symmetry,
             ];
             if rng.random_bool(0.7) {
+                places.extend(&mut search.policy_target_actions);
+                places.extend(&mut search.visit_actions);
+                places.extend(&mut search.visit_counts);
+                places.extend(&mut search.net_policy_top_actions);
                 places.extend(search.policy_target.iter_mut().map(|entry| &mut entry.action));
                 places.extend(search.net_policy_top.iter_mut().map(|entry| &mut entry.action));
                 let visits = search.visits.iter_mut();
@@ -293,31 +299,55 @@ fn count<R: Rng>(wire: &mut v1::GameRecord, rng: &mut R) {
         }
         _ => {
             let Some(search) = some_search(wire, rng) else { return };
-            let target = &mut search.policy_target;
-            let priors = &mut search.net_policy_top;
-            match rng.random_range(0..8) {
-                0 => target.clear(),
-                1 => target.reverse(),
-                2 => priors.clear(),
-                3 => priors.extend_from_slice(&target[..target.len().min(9)]),
-                4 => search.visits.clear(),
-                5 => search.root_wdl.resize(rng.random_range(0..6), 0.25),
-                6 => {
-                    let len = rng.random_range(0..70_000);
-                    let entries = (0..len).map(|action| v1::ActionVisits { action, visits: 1 });
-                    search.visits = entries.collect();
-                }
-                _ => {
-                    // Mass on an action that is most likely illegal, the sum kept.
-                    let action = rng.random_range(0..300);
-                    target.iter_mut().for_each(|entry| entry.probability *= 0.5);
-                    target.push(v1::ActionProbability {
-                        action,
-                        probability: 0.5,
-                    });
-                    target.sort_by_key(|entry| entry.action);
-                }
+            list(search, rng);
+        }
+    }
+}
+
+/// Changes a list, both columns alike; now and then one alone. A record of schema version 1 gets columns that it must not
+/// have.
+fn list<R: Rng>(search: &mut v1::SearchBlock, rng: &mut R) {
+    let actions = &mut search.policy_target_actions;
+    let probabilities = &mut search.policy_target_probabilities;
+    match rng.random_range(0..10) {
+        0 => {
+            actions.clear();
+            probabilities.clear();
+        }
+        1 => {
+            actions.reverse();
+            probabilities.reverse();
+        }
+        2 => {
+            search.net_policy_top_actions.clear();
+            search.net_policy_top_probabilities.clear();
+        }
+        3 => {
+            let more = actions.iter().zip(&*probabilities).take(9);
+            for (&action, &probability) in more {
+                search.net_policy_top_actions.push(action);
+                search.net_policy_top_probabilities.push(probability);
             }
+        }
+        4 => {
+            search.visit_actions.clear();
+            search.visit_counts.clear();
+        }
+        5 => search.root_wdl.resize(rng.random_range(0..6), 0.25),
+        6 => {
+            let len = rng.random_range(0..70_000_u32);
+            search.visit_actions = (0..len).collect();
+            search.visit_counts = vec![1; len as usize];
+        }
+        7 => probabilities.push(0.0),
+        8 => search.visit_actions.extend([0, 1]),
+        _ => {
+            // Mass on an action that is most likely illegal, the sum kept.
+            let action = rng.random_range(0..300);
+            let place = actions.partition_point(|&listed| listed < action);
+            probabilities.iter_mut().for_each(|probability| *probability *= 0.5);
+            actions.insert(place, action);
+            probabilities.insert(place, 0.5);
         }
     }
 }

@@ -3,21 +3,16 @@
 use tengen_games::{Action, Fingerprint, Outcome, Reason, Roles, Seat};
 use tengen_proto::v1;
 
-use super::{SCHEMA_VERSION, players_from_wire};
+use super::lists::{Form, Lists};
+use super::players_from_wire;
 use crate::ids::{LeaseId, ModelId, RecordId, RunId};
 use crate::record::{Kind, ModelIndex, PlyRecord, Precision, Record, SearchBlock};
 use crate::rejection::{ReasonCode, Rejection};
 
-type Parsed<T> = Result<T, Rejection>;
+pub(super) type Parsed<T> = Result<T, Rejection>;
 
 pub(super) fn record(wire: v1::GameRecord) -> Parsed<Record> {
-    if wire.schema_version != SCHEMA_VERSION {
-        let detail = format!(
-            "schema version {}, this build reads {SCHEMA_VERSION}",
-            wire.schema_version
-        );
-        return Err(Rejection::new(ReasonCode::SchemaVersion, detail));
-    }
+    let form = Form::of_version(wire.schema_version)?;
     let models = wire.model_ids.iter().map(|id| model(id)).collect::<Parsed<Vec<_>>>()?;
     Ok(Record {
         id: RecordId {
@@ -34,18 +29,26 @@ pub(super) fn record(wire: v1::GameRecord) -> Parsed<Record> {
         settings_revision: wire.settings_revision,
         seed: wire.seed,
         opening: opening(&wire.opening)?,
-        plies: wire
-            .plies
-            .into_iter()
-            .enumerate()
-            .map(|(n, wire)| ply(n, wire))
-            .collect::<Parsed<_>>()?,
+        plies: parsed(wire.plies.iter().enumerate(), |(n, wire)| ply(n, form, wire))?,
         outcome: outcome(wire.result)?,
         roles: roles(wire.roles.unwrap_or_default())?,
         created_unix_ms: wire.created_unix_ms,
         duration_ms: wire.duration_ms,
         match_pair: wire.match_pair,
     })
+}
+
+/// Every entry parsed, or the first refusal. Asks for the room of all entries at once, which collecting results cannot:
+/// they might stop anywhere.
+pub(super) fn parsed<T, U>(
+    entries: impl ExactSizeIterator<Item = T>,
+    mut parse: impl FnMut(T) -> Parsed<U>,
+) -> Parsed<Vec<U>> {
+    let mut list = Vec::with_capacity(entries.len());
+    for entry in entries {
+        list.push(parse(entry)?);
+    }
+    Ok(list)
 }
 
 /// Turns an error into a rejection with this code.
@@ -107,16 +110,15 @@ fn seat_models(numbers: &[u32]) -> Parsed<[ModelIndex; 2]> {
     }
 }
 
-fn action(number: u32, code: ReasonCode, place: impl FnOnce() -> String) -> Parsed<Action> {
+pub(super) fn action(number: u32, code: ReasonCode, place: impl FnOnce() -> String) -> Parsed<Action> {
     let refuse = |_| Rejection::new(code, format!("{}: {number} is no action of any game", place()));
     u16::try_from(number).map(Action).map_err(refuse)
 }
 
 fn opening(numbers: &[u32]) -> Parsed<Vec<Action>> {
-    numbers
-        .iter()
-        .map(|&number| action(number, ReasonCode::Opening, || "opening".to_owned()))
-        .collect()
+    parsed(numbers.iter(), |&number| {
+        action(number, ReasonCode::Opening, || "opening".to_owned())
+    })
 }
 
 fn seat(number: u32, code: ReasonCode, place: impl FnOnce() -> String) -> Parsed<Seat> {
@@ -154,29 +156,30 @@ fn roles(wire: v1::Roles) -> Parsed<Roles> {
     })
 }
 
-fn ply(n: usize, wire: v1::Ply) -> Parsed<PlyRecord> {
+fn ply(n: usize, form: Form, wire: &v1::Ply) -> Parsed<PlyRecord> {
     let place = || format!("ply {n}");
     Ok(PlyRecord {
         seat: seat(wire.seat, ReasonCode::WrongSeat, place)?,
         action: action(wire.action, ReasonCode::IllegalAction, place)?,
         model: model_index(wire.model)?,
-        search: wire.search.map(|wire| search(n, wire)).transpose()?,
+        search: wire.search.as_ref().map(|wire| search(n, form, wire)).transpose()?,
     })
 }
 
-fn search(n: usize, wire: v1::SearchBlock) -> Parsed<SearchBlock> {
+fn search(n: usize, form: Form, wire: &v1::SearchBlock) -> Parsed<SearchBlock> {
     let refuse = |code, what: String| Rejection::new(code, format!("ply {n}: {what}"));
-    let visits = wire.visits.iter().map(|entry| {
-        let action = action(entry.action, ReasonCode::Visits, || format!("ply {n}: visits"))?;
-        Ok((action, entry.visits))
-    });
+    let Lists {
+        policy_target,
+        visits,
+        net_policy_top,
+    } = Lists::read(n, form, wire)?;
     Ok(SearchBlock {
-        policy_target: probabilities(n, &wire.policy_target, ReasonCode::PolicyIllegal)?,
-        visits: visits.collect::<Parsed<_>>()?,
+        policy_target,
+        visits,
         weight: wire.weight,
         root_wdl: wdl(n, "root", &wire.root_wdl)?,
         net_wdl: wdl(n, "network", &wire.net_wdl)?,
-        net_policy_top: probabilities(n, &wire.net_policy_top, ReasonCode::NetPolicy)?,
+        net_policy_top,
         prior_kl: wire.prior_kl,
         visits_total: wire.visits_total,
         visits_reused: wire.visits_reused,
@@ -186,16 +189,6 @@ fn search(n: usize, wire: v1::SearchBlock) -> Parsed<SearchBlock> {
         symmetry: u16::try_from(wire.symmetry)
             .map_err(|_| refuse(ReasonCode::Symmetry, format!("there is no symmetry {}", wire.symmetry)))?,
     })
-}
-
-fn probabilities(n: usize, entries: &[v1::ActionProbability], code: ReasonCode) -> Parsed<Vec<(Action, f32)>> {
-    let entry = |entry: &v1::ActionProbability| {
-        Ok((
-            action(entry.action, code, || format!("ply {n}: policy"))?,
-            entry.probability,
-        ))
-    };
-    entries.iter().map(entry).collect()
 }
 
 fn wdl(n: usize, whose: &str, values: &[f32]) -> Parsed<[f32; 3]> {

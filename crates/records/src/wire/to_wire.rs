@@ -82,33 +82,33 @@ fn ply(ply: &PlyRecord) -> v1::Ply {
 }
 
 fn search(search: &SearchBlock) -> v1::SearchBlock {
+    let (policy_target_actions, policy_target_probabilities) = columns(&search.policy_target);
+    let (visit_actions, visit_counts) = columns(&search.visits);
+    let (net_policy_top_actions, net_policy_top_probabilities) = columns(&search.net_policy_top);
     v1::SearchBlock {
-        policy_target: probabilities(&search.policy_target),
-        visits: search
-            .visits
-            .iter()
-            .map(|&(action, visits)| v1::ActionVisits {
-                action: number(action),
-                visits,
-            })
-            .collect(),
+        policy_target_actions,
+        policy_target_probabilities,
+        visit_actions,
+        visit_counts,
+        net_policy_top_actions,
+        net_policy_top_probabilities,
         weight: search.weight,
         root_wdl: search.root_wdl.to_vec(),
         net_wdl: search.net_wdl.to_vec(),
-        net_policy_top: probabilities(&search.net_policy_top),
         prior_kl: search.prior_kl,
         visits_total: search.visits_total,
         visits_reused: search.visits_reused,
         temperature: search.temperature,
         precision: precision_to_wire(search.precision).into(),
         symmetry: u32::from(search.symmetry),
+        // The lists of schema version 1.
+        policy_target: Vec::new(),
+        visits: Vec::new(),
+        net_policy_top: Vec::new(),
     }
 }
 
-fn probabilities(entries: &[(Action, f32)]) -> Vec<v1::ActionProbability> {
-    let entry = |&(action, probability)| v1::ActionProbability {
-        action: number(action),
-        probability,
-    };
-    entries.iter().map(entry).collect()
+/// The actions of a list, and what it says of each.
+fn columns<T: Copy>(entries: &[(Action, T)]) -> (Vec<u32>, Vec<T>) {
+    entries.iter().map(|&(action, value)| (number(action), value)).unzip()
 }

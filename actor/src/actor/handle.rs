@@ -1,25 +1,20 @@
-//! What each event does, and what follows from the state once it is done.
+//! What each event does.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use tengen_proto::v1::{ReportActorRequest, ReportActorResponse, SubmitGameResponse, Verdict};
+use tengen_proto::v1::{ReportActorResponse, SubmitGameResponse, Verdict};
 use tengen_records::{LeaseId, RecordId};
 use tengen_service::backoff::Backoff;
-use tengen_service::host;
-use tengen_service::reports::{LEASE_UNPLAYABLE, SPOOL_FULL};
-use tokio::time::{Duration, Instant};
+use tengen_service::reports::LEASE_UNPLAYABLE;
+use tokio::time::Instant;
 use tonic::{Code, Status};
 
 use super::{
-    Actor, Answer, CLOSE_MAX, Done, Event, FLUSH_MAX, HandshakeError, Level, Link, PROVIDER_UNKNOWN, Room, Run,
-    SpoolEvent, Stage, Ticket, WorkError, report_interval, work_request,
+    Actor, Answer, Done, Event, HandshakeError, Level, Link, Room, Run, SpoolEvent, Stage, Ticket, WorkError,
+    report_interval,
 };
-use crate::handshake::CALL_TIMEOUT;
-use crate::meters::Readings;
 use crate::queue::Starting;
-use crate::worker::{Gauges, Notice};
-use crate::{link, work};
+use crate::worker::Notice;
 
 impl Actor {
     /// Takes one event in.
@@ -46,28 +41,6 @@ impl Actor {
             Event::Done(Done::Connected(outcome)) => self.handle_connected(*outcome, now),
             Event::Done(Done::Work(outcome)) => self.handle_work(outcome, now),
             Event::Done(Done::Report { returned, answer }) => self.handle_report(&returned, answer, now),
-        }
-    }
-
-    /// Does everything that the state asks for now.
-    pub(super) fn advance(&mut self, now: Instant) {
-        self.outbox.wake(now);
-        loop {
-            let stage = self.stage;
-            match stage {
-                Stage::Playing if self.link.is_some() => self.ask_for_work(now),
-                Stage::Playing => self.overrun(),
-                Stage::Draining(until) if self.playing_threads == 0 || now >= until => self.close(now),
-                Stage::Closing(until) if self.playing_threads == 0 || now >= until => self.flush(now),
-                Stage::Flushing(until) if self.is_flushed() || now >= until => self.stage = Stage::Ended,
-                Stage::Draining(_) | Stage::Closing(_) | Stage::Flushing(_) | Stage::Ended => {}
-            }
-            if self.stage == stage {
-                break;
-            }
-        }
-        if self.link.is_none() && !self.calling.connect && self.stage != Stage::Ended && self.failure.is_none() {
-            self.connect();
         }
     }
 
@@ -267,130 +240,6 @@ impl Actor {
         }
     }
 
-    fn connect(&mut self) {
-        self.calling.connect = true;
-        let (channel, me, run) = (self.channel.clone(), self.me.clone(), self.run.clone());
-        let provider = self.provider();
-        // A stream that breaks before it has brought one verdict is not opened again in a tight loop.
-        let pause = if std::mem::take(&mut self.link_proven) {
-            self.link_backoff = Backoff::default();
-            Duration::ZERO
-        } else {
-            self.link_backoff.next_delay()
-        };
-        self.calls.spawn(async move {
-            let connected = link::connect(channel, me, provider, Some(run), pause).await;
-            Done::Connected(Box::new(connected))
-        });
-    }
-
-    /// Plays on under the newest self-play lease while the coordinator cannot be asked for another.
-    fn overrun(&mut self) {
-        if self.queue.is_low()
-            && let Some((lease, games)) = self.leases.overrun(u32::try_from(self.queue.low_mark()).unwrap_or(1))
-        {
-            self.queue.push(lease, games);
-        }
-    }
-
-    fn ask_for_work(&mut self, now: Instant) {
-        if self.calling.work || now < self.ask_after || !self.queue.is_low() {
-            return;
-        }
-        self.calling.work = true;
-        self.note_rates(now);
-        let request = work_request(self);
-        let (channel, run) = (self.channel.clone(), self.run.id.clone());
-        let (models, feeding) = (Arc::clone(&self.models), Arc::clone(&self.feeding));
-        self.calls
-            .spawn(async move { Done::Work(work::ask(channel, run, models, feeding, request).await) });
-    }
-
-    /// Sends a report unless one is on its way.
-    fn report(&mut self, now: Instant) {
-        if self.calling.report || self.link.is_none() {
-            return;
-        }
-        self.calling.report = true;
-        let (evaluations, games) = self.note_rates(now);
-        let plies = self.sum(|gauges| &gauges.plies_in_flight);
-        let returned = self.leases.returned().to_vec();
-        let wire = |ids: &[LeaseId]| ids.iter().map(|id| id.to_bytes().to_vec()).collect::<Vec<_>>();
-        let mut request = tonic::Request::new(ReportActorRequest {
-            actor_id: self.me.id.clone(),
-            evaluations,
-            evaluations_per_second: self.rates.evaluations_per_second(),
-            games,
-            plies_in_flight: u32::try_from(plies).unwrap_or(u32::MAX),
-            cache_hits: self.sum(|gauges| &gauges.cache_hits),
-            terminal_visits: self.sum(|gauges| &gauges.terminal_visits),
-            reused_visits: self.sum(|gauges| &gauges.reused_visits),
-            queue: u32::try_from(self.level.games).unwrap_or(u32::MAX),
-            lease_ids: wire(&self.leases.ids()),
-            returned_lease_ids: wire(&returned),
-            provider: self.provider(),
-            device: self.options.device.to_string(),
-            precision: self
-                .models
-                .precision()
-                .map(|precision| precision.to_string())
-                .unwrap_or_default(),
-            precision_fell_back: self.models.fell_back(),
-            games_per_minute: self.rates.games_per_minute(),
-            spool_bytes: self.level.bytes,
-            model_id: self
-                .newest_model
-                .map(|model| model.to_bytes().to_vec())
-                .unwrap_or_default(),
-            clock_unix_ms: host::unix_ms(),
-            waiting: self.why_idle(),
-            gives_up: self.failure.is_some(),
-            usage: Some(self.usage.usage()),
-        });
-        request.set_timeout(CALL_TIMEOUT);
-        let mut client = link::client(self.channel.clone());
-        self.calls.spawn(async move {
-            let answer = client.report(request).await.map(tonic::Response::into_inner);
-            Done::Report { returned, answer }
-        });
-    }
-
-    /// Why nothing is played, for people; empty while games are.
-    fn why_idle(&self) -> String {
-        if let Some(failure) = &self.failure {
-            return format!("{failure:#}");
-        }
-        match self.level.room {
-            Room::DiskFull => "the disk that its spool is on is full".to_owned(),
-            Room::Nothing => SPOOL_FULL.to_owned(),
-            Room::Matches => format!("{SPOOL_FULL} up to its reserve: self-play pauses"),
-            Room::Everything => self.waiting.clone(),
-        }
-    }
-
-    /// Games in flight are given up.
-    fn close(&mut self, now: Instant) {
-        self.queue.close();
-        self.spool.take_all();
-        self.stage = Stage::Closing(now + CLOSE_MAX);
-    }
-
-    /// What was not played goes back; verdicts on what was are awaited for a while, and by the next start after that.
-    fn flush(&mut self, now: Instant) {
-        self.leases.hand_back_unplayed();
-        tracing::info!(
-            undecided = self.level.games,
-            handed_back = self.leases.returned().len(),
-            "play has ended"
-        );
-        self.stage = Stage::Flushing(now + FLUSH_MAX);
-        self.report(now);
-    }
-
-    fn is_flushed(&self) -> bool {
-        self.level.games == 0 && self.leases.returned().is_empty() && !self.calling.report
-    }
-
     /// Ends play because of `error`; the first one is what the process ends with.
     fn fail(&mut self, error: anyhow::Error, now: Instant) {
         tracing::error!(error = format!("{error:#}"), "play ends");
@@ -398,48 +247,6 @@ impl Actor {
         if matches!(self.stage, Stage::Playing | Stage::Draining(_)) {
             self.close(now);
         }
-    }
-
-    /// Notes the counters, evaluations and games so far.
-    fn note_rates(&mut self, now: Instant) -> (u64, u64) {
-        let evaluations = self.sum(|gauges| &gauges.evaluations);
-        let games = self.sum(|gauges| &gauges.games);
-        self.rates.note(now, evaluations, games);
-        (evaluations, games)
-    }
-
-    /// A number over all playing threads.
-    fn sum(&self, number: impl Fn(&Gauges) -> &AtomicU64) -> u64 {
-        self.gauges
-            .iter()
-            .map(|gauges| number(gauges).load(Ordering::Relaxed))
-            .sum()
-    }
-
-    /// Shows the numbers to whoever scrapes them.
-    fn show(&self) {
-        self.meters.show(&Readings {
-            evaluations: self.sum(|gauges| &gauges.evaluations),
-            cache_hits: self.sum(|gauges| &gauges.cache_hits),
-            terminal_visits: self.sum(|gauges| &gauges.terminal_visits),
-            reused_visits: self.sum(|gauges| &gauges.reused_visits),
-            games: self.sum(|gauges| &gauges.games),
-            stored: self.tally.stored,
-            duplicate: self.tally.duplicate,
-            conflict: self.tally.conflict,
-            rejected: self.tally.rejected,
-            plies_in_flight: self.sum(|gauges| &gauges.plies_in_flight),
-            spool_games: self.level.games,
-            spool_bytes: self.level.bytes,
-            leases: self.leases.ids().len() as u64,
-            playing_threads: self.playing_threads as u64,
-            links: u64::from(self.link.is_some()),
-        });
-        self.usage.show_gpu();
-    }
-
-    fn provider(&self) -> String {
-        self.models.provider().unwrap_or_else(|| PROVIDER_UNKNOWN.to_owned())
     }
 }
 

@@ -1,14 +1,16 @@
 //! The event loop: the one place that owns leases, outbox and link.
 //!
-//! Here are its state and its events; what each event does is in `handle`.
+//! Here are its state and its events; what each event does is in `handle`, what follows from the state once it is done in
+//! `advance`, and what is told of it in `report`.
 
+mod advance;
 mod handle;
+mod report;
 
 use std::future::pending;
 use std::sync::Arc;
 
 use anyhow::Context;
-use tengen_proto::v1;
 use tengen_proto::v1::{ReportActorResponse, SubmitGameRequest, SubmitGameResponse};
 use tengen_records::{LeaseId, ModelId};
 use tengen_selfplay::feeding::Feeding;
@@ -369,14 +371,5 @@ async fn room_in_link(
     match games {
         Some(games) => games.reserve().await,
         None => pending().await,
-    }
-}
-
-fn work_request(actor: &Actor) -> v1::GetWorkRequest {
-    v1::GetWorkRequest {
-        actor_id: actor.me.id.clone(),
-        games_parallel: u32::try_from(actor.feeding.division().games()).unwrap_or(u32::MAX),
-        games_per_minute: actor.rates.games_per_minute(),
-        takes_players: true,
     }
 }

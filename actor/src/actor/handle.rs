@@ -9,10 +9,7 @@ use tengen_service::reports::LEASE_UNPLAYABLE;
 use tokio::time::Instant;
 use tonic::{Code, Status};
 
-use super::{
-    Actor, Answer, Done, Event, HandshakeError, Level, Link, Room, Run, SpoolEvent, Stage, Ticket, WorkError,
-    report_interval,
-};
+use super::{Actor, Answer, Done, Event, HandshakeError, Level, Link, Room, Run, SpoolEvent, Stage, Ticket, WorkError};
 use crate::queue::Starting;
 use crate::worker::Notice;
 
@@ -26,8 +23,8 @@ impl Actor {
                     leases = self.leases.ids().len(),
                     "draining: games in flight are finished"
                 );
-                self.queue.drain();
-                self.spool.take_all();
+                self.players.queue.drain();
+                self.spool.thread.take_all();
                 self.stage = Stage::Draining(now + self.options.drain());
             }
             Event::Spool(event) => self.handle_spool(event, now),
@@ -59,7 +56,7 @@ impl Actor {
                 self.give_up_game(id);
             }
             SpoolEvent::Notice(Notice::Ended { worker, result }) => {
-                self.playing_threads -= 1;
+                self.players.threads -= 1;
                 if let Err(error) = result {
                     let thread = format!("thread selfplay-{worker} failed");
                     self.fail(anyhow::Error::new(error).context(thread), now);
@@ -71,8 +68,8 @@ impl Actor {
 
     /// Without the spool no thread can hand over a game any more, and each ends by itself.
     fn handle_spool_end(&mut self, now: Instant) {
-        self.events = None;
-        self.playing_threads = 0;
+        self.spool.events = None;
+        self.players.threads = 0;
         if self.failure.is_none() {
             self.fail(anyhow::anyhow!("the spool's thread has ended"), now);
         }
@@ -85,7 +82,7 @@ impl Actor {
     }
 
     fn note_level(&mut self, level: Level) {
-        let before = std::mem::replace(&mut self.level, level);
+        let before = std::mem::replace(&mut self.spool.level, level);
         if before.room == level.room {
             return;
         }
@@ -98,14 +95,14 @@ impl Actor {
             Room::Matches => tracing::warn!(games, bytes, "the spool is full up to its reserve: self-play pauses"),
             Room::Nothing => tracing::warn!(games, bytes, "the spool is full: play stops until games are taken"),
         }
-        self.queue.set_starting(match room {
+        self.players.queue.set_starting(match room {
             Room::Everything => Starting::Everything,
             Room::Matches | Room::Nothing | Room::DiskFull => Starting::Matches,
         });
     }
 
     fn handle_verdict(&mut self, answer: &SubmitGameResponse, now: Instant) {
-        self.link_proven = true;
+        self.connection.is_proven = true;
         let ticket = Ticket(answer.ticket);
         let verdict = answer.verdict();
         if matches!(verdict, Verdict::Retry | Verdict::Unspecified) {
@@ -132,22 +129,22 @@ impl Actor {
             Verdict::Conflict | Verdict::Rejected => {
                 let (run, name) = (&self.run.id, verdict.as_str_name());
                 let why = format!("{name} by the coordinator of run {run}\nreason: {reason}\ndetail: {detail}\n");
-                self.spool.set_aside(ticket, game, why);
+                self.spool.thread.set_aside(ticket, game, why);
             }
-            _ => self.spool.settle(ticket),
+            _ => self.spool.thread.settle(ticket),
         }
     }
 
     fn handle_connected(&mut self, outcome: Result<(Run, Link), HandshakeError>, now: Instant) {
-        self.calling.connect = false;
+        self.calls.connect = false;
         match outcome {
             Ok((run, link)) => {
-                tracing::info!(undecided = self.level.games, "joined again");
-                self.reports = report_interval(&run);
+                tracing::info!(undecided = self.spool.level.games, "joined again");
+                self.reports.follow(&run);
                 self.run = run;
                 self.outbox.resend();
-                self.link = Some(link);
-                self.ask_after = now;
+                self.connection.link = Some(link);
+                self.asking.after = now;
             }
             Err(error) => self.fail(
                 anyhow::Error::new(error).context("the coordinator cannot be joined again"),
@@ -157,32 +154,32 @@ impl Actor {
     }
 
     fn handle_work(&mut self, outcome: Result<Answer, WorkError>, now: Instant) {
-        self.calling.work = false;
+        self.calls.work = false;
         match outcome {
             Ok(Answer::Lease(lease)) => {
-                self.ask_backoff = Backoff::default();
-                self.waiting.clear();
+                self.asking.backoff = Backoff::default();
+                self.asking.waiting.clear();
                 // The last one: what self-play uses, and the champion of a match.
-                self.newest_model = lease.order().models.last().copied();
+                self.asking.newest_model = lease.order().models.last().copied();
                 let games = lease.order().plan.games();
                 tracing::debug!(lease = %lease.id(), games, kind = lease.order().plan.kind().as_str(), "lease taken");
                 self.leases.take(Arc::clone(&lease));
-                self.queue.push(lease, 0..games);
+                self.players.queue.push(lease, 0..games);
             }
             Ok(Answer::Wait { reason, pause }) => {
-                self.ask_backoff = Backoff::default();
-                self.ask_after = now + pause;
-                if self.waiting != reason {
+                self.asking.backoff = Backoff::default();
+                self.asking.after = now + pause;
+                if self.asking.waiting != reason {
                     tracing::info!(reason, "no work now");
-                    self.waiting = reason;
+                    self.asking.waiting = reason;
                 }
             }
             Err(error) => {
-                self.ask_after = now + self.ask_backoff.next_delay();
+                self.asking.after = now + self.asking.backoff.next_delay();
                 match error {
                     WorkError::Call(status) if breaks_link(&status) => self.lose_link(status.message()),
                     WorkError::Lease { lease, reason } => {
-                        self.waiting = format!("{LEASE_UNPLAYABLE}: {reason}");
+                        self.asking.waiting = format!("{LEASE_UNPLAYABLE}: {reason}");
                         tracing::error!(lease = %lease, %reason, "a lease cannot be played and goes back");
                         self.leases.hand_back(lease);
                         if reason.is_fatal() {
@@ -196,7 +193,7 @@ impl Actor {
     }
 
     fn handle_report(&mut self, returned: &[LeaseId], answer: Result<ReportActorResponse, Status>, now: Instant) {
-        self.calling.report = false;
+        self.calls.report = false;
         let answer = match answer {
             Ok(answer) => answer,
             Err(status) if breaks_link(&status) => return self.lose_link(status.message()),
@@ -208,7 +205,7 @@ impl Actor {
                 tracing::info!(%lease, "lease cancelled: its match is decided");
             }
         }
-        self.queue.drop_cancelled();
+        self.players.queue.drop_cancelled();
         for lease in read_leases(&answer.wanted_back_lease_ids) {
             self.give_back(lease, now);
         }
@@ -220,20 +217,20 @@ impl Actor {
 
     /// Match work waits: the lease's games that were not started are left to whoever asks next.
     fn give_back(&mut self, lease: LeaseId, now: Instant) {
-        let games = self.queue.take_back(lease);
+        let games = self.players.queue.take_back(lease);
         if games > 0 {
             tracing::info!(%lease, games, "games that were not started go back: match work waits");
             self.leases.hand_back_unstarted(lease);
-            self.ask_after = now;
+            self.asking.after = now;
         }
     }
 
     /// The link is gone: everything without a verdict is sent again over the next one.
     fn lose_link(&mut self, reason: &str) {
-        if self.link.take().is_some() {
+        if self.connection.link.take().is_some() {
             tracing::warn!(
                 reason,
-                undecided = self.level.games,
+                undecided = self.spool.level.games,
                 "the coordinator is lost, joining again"
             );
             self.outbox.resend();

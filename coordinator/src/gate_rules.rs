@@ -1,7 +1,7 @@
 //! The section `[gate]` as the state machine's rules.
 
 use tengen_control::{
-    ACTOR_SHARE_MIN, FixedRule, GatePlay, GateRule, MatchRule, PoolRule, Queue, RuleError, SprtRule, Unit,
+    ACTOR_SHARE_MIN, FixedRule, GatePlay, GateRule, MatchRule, Needed, PoolRule, Queue, RuleError, SprtRule, Unit,
 };
 use tengen_service::run_config::{GateKind, GateSection, PoolSection, QueuePolicy, SprtSection, SprtUnit};
 
@@ -9,7 +9,7 @@ use tengen_service::run_config::{GateKind, GateSection, PoolSection, QueuePolicy
 pub(crate) fn rule(gate: &GateSection) -> Result<GateRule, RuleError> {
     let rule: MatchRule = match gate.kind {
         GateKind::None => return Ok(GateRule::None),
-        GateKind::Fixed => FixedRule::new(gate.games, f64::from(gate.threshold), gate.strict)?.into(),
+        GateKind::Fixed => FixedRule::new(gate.games, needed(gate))?.into(),
         GateKind::Sprt => sprt(&gate.sprt)?.into(),
     };
     Ok(GateRule::Play(GatePlay {
@@ -17,6 +17,15 @@ pub(crate) fn rule(gate: &GateSection) -> Result<GateRule, RuleError> {
         in_a_row: gate.consecutive,
         pool: pool(&gate.pool)?,
     }))
+}
+
+fn needed(gate: &GateSection) -> Needed {
+    let threshold = f64::from(gate.threshold);
+    if gate.strict {
+        Needed::MoreThan(threshold)
+    } else {
+        Needed::AtLeast(threshold)
+    }
 }
 
 fn sprt(sprt: &SprtSection) -> Result<SprtRule, RuleError> {
@@ -32,7 +41,7 @@ fn pool(pool: &PoolSection) -> Result<Option<PoolRule>, RuleError> {
     if pool.champions == 0 {
         return Ok(None);
     }
-    let rule = FixedRule::new(pool.games, f64::from(pool.threshold), false)?;
+    let rule = FixedRule::new(pool.games, Needed::AtLeast(f64::from(pool.threshold)))?;
     Ok(Some(PoolRule {
         champions: pool.champions,
         rule,

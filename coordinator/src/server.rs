@@ -196,7 +196,8 @@ impl Coordinator {
         let shown = shared.archive.clone();
         let refresh = move || crate::metrics::show(&status_now(&shown));
         metrics::serve(&metrics, "coordinator", METRICS, refresh, shared.archive.stop.clone()).await?;
-        let router = build(&shared, config.reflection)?;
+        let (router, health) = build(&shared);
+        let router = if config.reflection { reflected(router)? } else { router };
         if let Some(path) = addr_file {
             let text = format!("{addr}\n");
             tokio::task::spawn_blocking(move || write_atomic(&path, text.as_bytes())).await??;
@@ -209,7 +210,7 @@ impl Coordinator {
             auditor,
             feeder,
         };
-        let task = tokio::spawn(serve(shared, router, incoming, workers, taken.held));
+        let task = tokio::spawn(serve(shared, (router, health), incoming, workers, taken.held));
         Ok(Coordinator { addr, task })
     }
 
@@ -262,21 +263,17 @@ fn feed(shared: &Shared, options: RedisOptions, fence: u64) -> Option<JoinHandle
 
 pub(crate) type Router = tonic::transport::server::Router<Stack<AccessLayer, Identity>>;
 
-fn build(
-    shared: &Shared,
-    reflection: bool,
-) -> Result<(Router, tonic_health::server::HealthReporter), CoordinatorError> {
+fn build(shared: &Shared) -> (Router, tonic_health::server::HealthReporter) {
     let (health, health_service) = tonic_health::server::health_reporter();
-    let router = limited(&shared.archive.access).add_service(health_service);
-    let router = if reflection { reflected(router)? } else { router };
-    let router = router
+    let router = limited(&shared.archive.access)
+        .add_service(health_service)
         .add_service(shared.admin_service())
         .add_service(shared.actor_service())
         .add_service(model_service(shared.archive.clone(), Some(shared.clone())))
         .add_service(shared.learner_service())
         .add_service(shared.replay_service())
         .add_service(run_service(shared.archive.clone()));
-    Ok((router, health))
+    (router, health)
 }
 
 /// Takes the address.

@@ -64,7 +64,7 @@ pub(crate) fn take_up(
     redis: Option<RedisOptions>,
 ) -> Result<TakenUp, CoordinatorError> {
     let found = file_system::look(data)?;
-    file_system::admit(data, found, config.disk.allow_network_file_system)?;
+    file_system::admit(data, found, &config.disk)?;
     let lock = lock_folder(data, "coordinator")?;
     let audits = audit::prepare(config.audit, config.onnxruntime.as_deref())?;
     let (connection, mut facts): (_, RunFacts) = open_run(data, run, live, unix_ms())?;

@@ -9,6 +9,7 @@
 
 pub mod ancestry;
 pub mod batches;
+mod begin;
 pub mod bench;
 pub mod calibration;
 pub mod checkpoint;

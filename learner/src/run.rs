@@ -8,9 +8,7 @@ use std::thread::JoinHandle;
 use anyhow::{Context, Result, anyhow};
 use clap::{Parser, Subcommand};
 use tch::Device;
-use tengen_network::random_weights;
-use tengen_proto::v1::{RegisterLearnerRequest, RegisterLearnerResponse};
-use tengen_records::ModelId;
+use tengen_proto::v1::{LearnerStatus, RegisterLearnerRequest, RegisterLearnerResponse};
 use tengen_replay::{RedisReader, StepLimit, Window};
 use tengen_service::args::ProcessArgs;
 use tengen_service::channel::{self, Channel};
@@ -26,8 +24,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ancestry;
 use crate::batches::{Batches, SharedWindow};
+use crate::begin::{Beginning, begin};
 use crate::bench::BenchArgs;
-use crate::checkpoint::{Checkpoint, CheckpointFolder, LineModel, TrainingState};
+use crate::checkpoint::{Checkpoint, CheckpointFolder};
 use crate::device::{DeviceChoice, cuda_number, device_name};
 use crate::learn::LearnArgs;
 use crate::meters;
@@ -38,8 +37,7 @@ use crate::reporter::Reporter;
 use crate::setup::Setup;
 use crate::signals::Signals;
 use crate::source::{ReplayArgs, StreamSource, expect_store, open_redis};
-use crate::trainer::Trainer;
-use crate::training::{Training, TrainingError};
+use crate::training::{Checkpoints, Exports, Training, TrainingError};
 
 /// Trains the run's network
 #[derive(Clone, Debug, Parser)]
@@ -158,64 +156,58 @@ impl Learner {
         stop: &CancellationToken,
     ) -> Result<Option<Learner>> {
         let setup = Setup::from_registration(registration)?;
-        let device = options.device.unwrap_or(setup.config.device).resolve()?;
+        let wanted = options.device.unwrap_or(setup.config.device);
+        let device = wanted.resolve()?;
         let begun = begin(&setup, checkpoint, &folder, device, channel.clone(), stop).await?;
-        let Some(Beginning {
-            trainer,
-            limit,
-            published,
-            exported,
-        }) = begun
-        else {
+        let Some(Beginning { trainer, limit, line }) = begun else {
             return Ok(None);
         };
+        let step = trainer.step();
         tracing::info!(
             run = setup.identity.run_id,
             game = setup.identity.game,
             shape = setup.shape.describe(),
             device = device_name(device),
             threads = options.threads,
-            step = trainer.step(),
+            step,
             "learner ready"
         );
         let signals = Arc::new(Signals::default());
         signals.update(|inputs| inputs.paused = registration.training_paused);
-        signals.set_status(|status| {
-            status.device = device_name(device);
-            status.device_wanted = options.device.unwrap_or(setup.config.device).to_string();
-            status.host = host::name();
-            status.build = tengen_service::BUILD.to_owned();
-            status.step = trainer.step();
-            status.limit_from_step = limit.from_step;
-            status.limit_from_positions = limit.from_positions;
-        });
-        let capacity = NonZeroU64::new(setup.capacity_positions).context("replay.capacity_positions is 0")?;
-        let window = Arc::new(Mutex::new(Window::new(capacity, setup.config.split)));
-        let batches = Batches::start(
-            &setup.game,
-            Arc::clone(&window),
-            limit.batch as usize,
-            setup.seed,
-            trainer.step(),
-        )?;
+        signals.set_status(|status| *status = first_status(wanted, device, step, &limit));
         let usage = Arc::new(UsageMeter::start());
         usage.computes_on(cuda_number(device));
+
+        let Setup {
+            identity,
+            game,
+            shape: _,
+            config,
+            capacity_positions,
+            seed,
+        } = setup;
+        let capacity = NonZeroU64::new(capacity_positions).context("replay.capacity_positions is 0")?;
+        let window = Arc::new(Mutex::new(Window::new(capacity, config.split)));
+        let batches = Batches::start(&game, Arc::clone(&window), limit.batch as usize, seed, step)?;
         // The loop has one publication under way at most.
         let (sender, publications) = mpsc::channel(1);
         let training = Training {
             trainer,
-            planner: Planner::new(limit, setup.config.window_min_positions),
-            identity: setup.identity,
-            published,
-            exported,
+            planner: Planner::new(limit, config.window_min_positions),
+            identity,
+            line,
             batches,
-            sampler_seed: setup.seed,
-            folder,
-            checkpoint_every_steps: setup.config.checkpoint_every_steps,
-            precisions: setup.config.export,
-            threads: usize::from(options.threads),
+            sampler_seed: seed,
+            checkpoints: Checkpoints {
+                folder,
+                every_steps: config.checkpoint_every_steps,
+            },
+            exports: Exports {
+                precisions: config.export,
+                threads: usize::from(options.threads),
+                publications: sender,
+            },
             signals: Arc::clone(&signals),
-            publications: sender,
         };
         Ok(Some(Learner {
             channel,
@@ -296,94 +288,18 @@ impl Learner {
     }
 }
 
-/// Where training goes on from.
-struct Beginning {
-    trainer: Trainer,
-    limit: StepLimit,
-    published: LineModel,
-    exported: Option<LineModel>,
-}
-
-/// Training restored from the checkpoint, or begun from the run's newest network: where there is no checkpoint, and where
-/// another learner has published since, so that the run's networks stay one line. `None`: stopped meanwhile.
-async fn begin(
-    setup: &Setup,
-    checkpoint: Option<Checkpoint>,
-    folder: &CheckpointFolder,
-    device: Device,
-    channel: Channel,
-    stop: &CancellationToken,
-) -> Result<Option<Beginning>> {
-    let Some(newest) = ancestry::newest(channel.clone(), stop).await? else {
-        return Ok(None);
-    };
-    let id = ModelId::from_bytes(&newest.model_id)?;
-    match checkpoint {
-        Some(checkpoint) => {
-            setup.identity.check(&checkpoint.state)?;
-            if checkpoint.state.is_of_the_line_of(id, newest.iteration) {
-                return restore(setup, &checkpoint, device).map(Some);
-            }
-            let kept = folder.set_aside(&id.short())?;
-            tracing::warn!(
-                step = checkpoint.state.step,
-                newest = %id.short(),
-                newest_step = newest.step,
-                kept = %kept.display(),
-                "another learner has published since the checkpoint here: training goes on from its network"
-            );
-        }
-        None => {
-            tracing::info!(newest = %id.short(), step = newest.step, "no checkpoint: training goes on from the newest network")
-        }
-    }
-    let Some(ancestor) = ancestry::read(channel, &newest, &setup.shape, stop).await? else {
-        return Ok(None);
-    };
-    let mut trainer = Trainer::new(&setup.shape, &ancestor.weights, setup.config.training.clone(), device)?;
-    trainer.begin_at(newest.step);
-    let limit = match ancestor.positions_total {
-        None => setup.config.limit,
-        // What the earlier learner was behind is not made up for.
-        Some(positions) => StepLimit {
-            from_step: newest.step,
-            from_positions: positions,
-            ..setup.config.limit
-        },
-    };
-    let published = LineModel {
-        iteration: newest.iteration,
-        model_id: id.to_string(),
-    };
-    Ok(Some(Beginning {
-        trainer,
-        limit,
-        published,
-        exported: None,
-    }))
-}
-
-fn restore(setup: &Setup, checkpoint: &Checkpoint, device: Device) -> Result<Beginning> {
-    let config = setup.config.training.clone();
-    // Any weights of the shape will do: all of them are overwritten.
-    let mut trainer = Trainer::new(&setup.shape, &random_weights(&setup.shape, 0), config, device)?;
-    trainer.restore(checkpoint)?;
-    let TrainingState {
+/// What is told of the learner before its first step.
+fn first_status(wanted: DeviceChoice, device: Device, step: u64, limit: &StepLimit) -> LearnerStatus {
+    LearnerStatus {
+        device: device_name(device),
+        device_wanted: wanted.to_string(),
+        host: host::name(),
+        build: tengen_service::BUILD.to_owned(),
         step,
-        limit,
-        published,
-        exported,
-        ..
-    } = checkpoint.state.clone();
-    let now = setup.config.limit;
-    // Before the checkpoint kept it, the limit held from the first step.
-    let limit = limit.map_or(now, |old| old.continued(now.batch, now.samples_per_position, step));
-    Ok(Beginning {
-        trainer,
-        limit,
-        published,
-        exported,
-    })
+        limit_from_step: limit.from_step,
+        limit_from_positions: limit.from_positions,
+        ..LearnerStatus::default()
+    }
 }
 
 /// Runs training on its own thread, which sends its result when it ends.

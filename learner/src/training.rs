@@ -47,24 +47,45 @@ pub struct Training {
     pub planner: Planner,
     /// The run.
     pub identity: RunIdentity,
-    /// Newest network of this line that the coordinator is known to have.
-    pub published: LineModel,
-    /// The network that was handed to the publisher last, until the coordinator is known to have it.
-    pub exported: Option<LineModel>,
+    /// Its newest networks.
+    pub line: Line,
     /// Where batches come from.
     pub batches: Batches,
     /// Seed of the batches.
     pub sampler_seed: u64,
+    /// How it is kept.
+    pub checkpoints: Checkpoints,
+    /// How candidates are made and handed over.
+    pub exports: Exports,
+    /// The outside.
+    pub signals: Arc<Signals>,
+}
+
+/// The newest networks of the line that is being trained.
+#[derive(Debug)]
+pub struct Line {
+    /// The newest that the coordinator is known to have.
+    pub published: LineModel,
+    /// The one that was handed to the publisher last, until the coordinator is known to have it.
+    pub exported: Option<LineModel>,
+}
+
+/// What is left of training after a crash.
+#[derive(Debug)]
+pub struct Checkpoints {
     /// Where checkpoints go.
     pub folder: CheckpointFolder,
-    /// Steps between checkpoints.
-    pub checkpoint_every_steps: u64,
+    /// Steps from one to the next.
+    pub every_steps: u64,
+}
+
+/// What a network needs to become a candidate.
+#[derive(Debug)]
+pub struct Exports {
     /// In which precisions networks are published.
     pub precisions: ExportSection,
     /// Threads of the checks of exported files.
     pub threads: usize,
-    /// The outside.
-    pub signals: Arc<Signals>,
     /// Where finished networks go.
     pub publications: mpsc::Sender<Publication>,
 }
@@ -79,6 +100,24 @@ struct Pace {
     steps: u32,
 }
 
+impl Line {
+    /// Once the coordinator has the exported network, that is the parent of the next one.
+    fn note_published(&mut self, inputs: &Inputs) {
+        // While the publisher is at work only its own answer counts.
+        if inputs.publishing {
+            return;
+        }
+        self.exported
+            .take_if(|exported| exported.iteration <= inputs.given_up_iteration);
+        if let Some(exported) = self
+            .exported
+            .take_if(|exported| exported.iteration <= inputs.published_iteration)
+        {
+            self.published = exported;
+        }
+    }
+}
+
 impl Training {
     /// Trains until told to stop, then writes a last checkpoint.
     pub fn run(mut self) -> Result<(), TrainingError> {
@@ -89,7 +128,7 @@ impl Training {
         let mut seen = self.signals.inputs();
         self.show("starting");
         loop {
-            self.note_published(&seen.inputs);
+            self.line.note_published(&seen.inputs);
             if let Some(config) = self.signals.take_settings() {
                 self.follow(config)?;
             }
@@ -138,8 +177,8 @@ impl Training {
         }
         self.planner.follow(limit, window_min_positions);
         self.trainer.follow(training);
-        self.checkpoint_every_steps = checkpoint_every_steps;
-        self.precisions = export;
+        self.checkpoints.every_steps = checkpoint_every_steps;
+        self.exports.precisions = export;
         let rate = self.trainer.rate();
         self.signals.set_status(|status| {
             status.limit_from_step = limit.from_step;
@@ -190,7 +229,7 @@ impl Training {
             status.step_limit = allowed;
         });
         self.show("training");
-        if step.is_multiple_of(self.checkpoint_every_steps) {
+        if step.is_multiple_of(self.checkpoints.every_steps) {
             self.checkpoint(inputs)
         } else {
             Ok(())
@@ -229,7 +268,7 @@ impl Training {
         let (step, model) = (self.trainer.step(), export.model_id.short());
         let (parity, illegal_mass) = (export.parity, export.illegal_mass);
         tracing::info!(iteration, step, model, parity, illegal_mass, "network exported");
-        self.exported = Some(LineModel {
+        self.line.exported = Some(LineModel {
             iteration,
             model_id: export.model_id.to_string(),
         });
@@ -241,14 +280,14 @@ impl Training {
         self.signals.update(|inputs| inputs.publishing = true);
         let publication = Publication::new(candidate, &self.identity.run_id, step, export, variants);
         // The publisher ends only when the learner does; the next start publishes what the checkpoint knows.
-        let _ = self.publications.blocking_send(publication);
+        let _ = self.exports.publications.blocking_send(publication);
         Ok(())
     }
 
     /// The network's file and its variants. The checkpoint keeps neither: a candidate that did not arrive before the learner
     /// ended is cut again, with variants of its own.
     fn export(&mut self, candidate: Candidate, inputs: &Inputs) -> Result<Exported, TrainingError> {
-        let positions = self.batches.positions(positions_wanted(&self.precisions))?;
+        let positions = self.batches.positions(positions_wanted(&self.exports.precisions))?;
         let losses = self.report_losses()?;
         let metadata = Metadata {
             run: self.identity.run_id.clone(),
@@ -257,7 +296,7 @@ impl Training {
             feature_fingerprint: self.identity.feature_fingerprint,
             iteration: candidate.iteration,
             generation: inputs.champion_generation,
-            parent: self.published.model_id.parse().ok().map(ModelId::to_bytes),
+            parent: self.line.published.model_id.parse().ok().map(ModelId::to_bytes),
             extra: [
                 ("train_batch", self.planner.limit().batch.to_string()),
                 (
@@ -270,28 +309,12 @@ impl Training {
             .into(),
             ..Metadata::of_shape(self.trainer.network().shape())
         };
-        let exported = export(&self.trainer, losses, metadata, &positions, self.threads);
+        let exported = export(&self.trainer, losses, metadata, &positions, self.exports.threads);
         Ok(exported.map(|export| {
             let (shape, planes) = (self.trainer.network().shape(), &positions.batch.planes);
-            let variants = variants(shape, &export, planes, &self.precisions, self.threads);
+            let variants = variants(shape, &export, planes, &self.exports.precisions, self.exports.threads);
             (export, variants)
         }))
-    }
-
-    /// Once the coordinator has the exported network, that is the parent of the next one.
-    fn note_published(&mut self, inputs: &Inputs) {
-        // While the publisher is at work only its own answer counts.
-        if inputs.publishing {
-            return;
-        }
-        self.exported
-            .take_if(|exported| exported.iteration <= inputs.given_up_iteration);
-        if let Some(exported) = self
-            .exported
-            .take_if(|exported| exported.iteration <= inputs.published_iteration)
-        {
-            self.published = exported;
-        }
     }
 
     fn checkpoint(&mut self, inputs: &Inputs) -> Result<(), TrainingError> {
@@ -306,12 +329,12 @@ impl Training {
             sampler_seed: self.sampler_seed,
             positions_total: inputs.window.positions_total,
             limit: Some(*self.planner.limit()),
-            published: self.published.clone(),
-            exported: self.exported.clone(),
+            published: self.line.published.clone(),
+            exported: self.line.exported.clone(),
             policy_loss: losses.policy,
             value_loss: losses.value,
         };
-        let checkpoint = self.folder.encode(self.trainer.parameters(), &state)?;
+        let checkpoint = self.checkpoints.folder.encode(self.trainer.parameters(), &state)?;
         let path = self.write(&checkpoint)?;
         tracing::debug!(step = state.step, path = %path.display(), "checkpoint written");
         Ok(())
@@ -324,7 +347,7 @@ impl Training {
         let mut stopping = self.signals.inputs().inputs.stop;
         let mut told = false;
         loop {
-            match self.folder.write(checkpoint) {
+            match self.checkpoints.folder.write(checkpoint) {
                 Err(error @ CheckpointError::NoRoom { .. }) if !stopping => {
                     if !told {
                         tracing::error!(%error, "the disk is full: training waits");

@@ -1,14 +1,19 @@
 //! The event loop: the one place that owns leases, outbox and link.
 //!
-//! Here are its state and its events; what each event does is in `handle`.
+//! Here are its state and its events; what each event does is in `handle`, what follows from the state once it is done in
+//! `advance`, what is told of it in `report`, and the threads that play in `players`.
 
+mod advance;
 mod handle;
+mod players;
+mod report;
 
 use std::future::pending;
+use std::io;
 use std::sync::Arc;
 
 use anyhow::Context;
-use tengen_proto::v1;
+use crossbeam_channel::Receiver;
 use tengen_proto::v1::{ReportActorResponse, SubmitGameRequest, SubmitGameResponse};
 use tengen_records::{LeaseId, ModelId};
 use tengen_selfplay::feeding::Feeding;
@@ -19,7 +24,7 @@ use tengen_service::host;
 use tengen_service::usage::UsageMeter;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::{Duration, Instant, Interval, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Duration, Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
@@ -28,15 +33,14 @@ use crate::handshake::{HandshakeError, Me, Run};
 use crate::identity;
 use crate::leases::Leases;
 use crate::link::{self, Link};
-use crate::meters::Meters;
 use crate::models::Models;
 use crate::options::Options;
 use crate::outbox::Outbox;
-use crate::queue::Queue;
-use crate::rates::Rates;
 use crate::spool::{Level, Room, Spool, SpoolEvent, Store, Ticket};
 use crate::work::{Answer, WorkError};
-use crate::worker::{Gauges, Worker};
+use crate::worker::WorkerEvent;
+use players::Players;
+use report::Reports;
 
 /// Finished games that may wait between the playing threads and the spool.
 const FINISHED_MAX: usize = 16;
@@ -82,9 +86,8 @@ pub async fn run(mut options: Options, shutdown: CancellationToken) -> anyhow::R
     let (told, game) = (options.clone(), run.game.clone());
     let feeding = spawn_blocking(move || told.feeding(&game)).await?;
     let feeding = feeding.context("no network can be tried here")?;
-    Actor::start(options, feeding, me, channel, store, (run, link))?
-        .run(shutdown)
-        .await
+    let joined = Joined { me, channel, run, link };
+    Actor::start(options, feeding, store, joined)?.run(shutdown).await
 }
 
 /// How far along its life the actor is.
@@ -133,8 +136,9 @@ enum Done {
 }
 
 /// Calls that are on their way; at most one of each kind.
-#[derive(Clone, Copy, Debug, Default)]
-struct Calling {
+#[derive(Default)]
+struct Calls {
+    tasks: JoinSet<Done>,
     connect: bool,
     work: bool,
     report: bool,
@@ -149,121 +153,137 @@ struct Tally {
     rejected: u64,
 }
 
+/// The stream of games and its verdicts.
+struct Connection {
+    /// `None`: it is lost, and is being made again.
+    link: Option<Link>,
+    /// Whether the present link, or the last one when there is none, has brought a verdict.
+    is_proven: bool,
+    backoff: Backoff,
+}
+
+/// What the event loop has of the spool.
+struct SpoolEnd {
+    thread: Spool,
+    /// What the spool tells; `None` once its thread has ended.
+    events: Option<mpsc::Receiver<SpoolEvent>>,
+    level: Level,
+}
+
+/// How work is asked for.
+struct Asking {
+    /// When that may be done again.
+    after: Instant,
+    backoff: Backoff,
+    /// Why the coordinator last had no work; a change is worth a line.
+    waiting: String,
+    /// The network of the newest lease.
+    newest_model: Option<ModelId>,
+}
+
+/// What joining a run led to.
+struct Joined {
+    me: Me,
+    channel: Channel,
+    run: Run,
+    link: Link,
+}
+
 struct Actor {
     options: Options,
     me: Me,
     channel: Channel,
     run: Run,
-    feeding: Arc<Feeding>,
-    models: Arc<Models>,
-    queue: Arc<Queue>,
-    gauges: Vec<Arc<Gauges>>,
-    playing_threads: usize,
-    spool: Spool,
-    /// What the spool tells; `None` once its thread has ended.
-    events: Option<mpsc::Receiver<SpoolEvent>>,
-    level: Level,
-    link: Option<Link>,
-    /// Whether the present link, or the last one when there is none, has brought a verdict.
-    link_proven: bool,
-    link_backoff: Backoff,
-    calls: JoinSet<Done>,
-    calling: Calling,
-    outbox: Outbox,
-    leases: Leases,
-    rates: Rates,
-    reports: Interval,
-    /// When work may be asked for again.
-    ask_after: Instant,
-    ask_backoff: Backoff,
-    /// Why the coordinator last had no work; a change is worth a line.
-    waiting: String,
     stage: Stage,
-    tally: Tally,
     failure: Option<anyhow::Error>,
-    usage: Arc<UsageMeter>,
-    meters: Meters,
-    /// The network of the newest lease.
-    newest_model: Option<ModelId>,
+    models: Arc<Models>,
+    players: Players,
+    spool: SpoolEnd,
+    outbox: Outbox,
+    connection: Connection,
+    calls: Calls,
+    asking: Asking,
+    leases: Leases,
+    reports: Reports,
+    tally: Tally,
 }
 
-impl Actor {
-    fn start(
-        options: Options,
-        feeding: Feeding,
-        me: Me,
-        channel: Channel,
-        store: Store,
-        (run, link): (Run, Link),
-    ) -> anyhow::Result<Actor> {
-        let feeding = Arc::new(feeding);
-        let (threads, games) = (feeding.division().threads(), feeding.division().games());
-        // An eighth of the games ahead: the next lease is here before the present one runs dry.
-        let queue = Arc::new(Queue::new(threads, (games as u64 / 8).max(1)));
-        let (finished, spooled) = crossbeam_channel::bounded(FINISHED_MAX);
+impl SpoolEnd {
+    /// Starts the spool's thread, which keeps what comes from `finished`.
+    fn start(store: Store, finished: Receiver<WorkerEvent>) -> io::Result<SpoolEnd> {
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let level = Level {
             games: store.games(),
             bytes: store.bytes(),
             room: Room::Everything,
         };
-        let spool = Spool::start(store, spooled, sender).context("failed to start the spool's thread")?;
-        let gauges: Vec<Arc<Gauges>> = (0..threads).map(|_| Arc::default()).collect();
-        let cache = options.cache(&run.game);
-        for (index, gauges) in gauges.iter().enumerate() {
-            let worker = Worker {
-                index,
-                game: run.game.clone(),
-                feeding: Arc::clone(&feeding),
-                cache: cache.clone(),
-                queue: Arc::clone(&queue),
-                events: finished.clone(),
-                gauges: Arc::clone(gauges),
-            };
-            worker.spawn().context("failed to start a playing thread")?;
+        Ok(SpoolEnd {
+            thread: Spool::start(store, finished, sender)?,
+            events: Some(events),
+            level,
+        })
+    }
+}
+
+impl Connection {
+    fn new(link: Link) -> Connection {
+        Connection {
+            link: Some(link),
+            is_proven: false,
+            backoff: Backoff::default(),
         }
+    }
+}
+
+impl Asking {
+    fn new(now: Instant) -> Asking {
+        Asking {
+            after: now,
+            backoff: Backoff::default(),
+            waiting: String::new(),
+            newest_model: None,
+        }
+    }
+}
+
+impl Actor {
+    /// Starts every thread.
+    fn start(options: Options, feeding: Feeding, store: Store, joined: Joined) -> anyhow::Result<Actor> {
+        let Joined { me, channel, run, link } = joined;
+        let (threads, games) = (feeding.division().threads(), feeding.division().games());
+        let (finished, spooled) = crossbeam_channel::bounded(FINISHED_MAX);
+        let spool = SpoolEnd::start(store, spooled).context("failed to start the spool's thread")?;
+        let cache = options.cache(&run.game);
+        let players = Players::start(feeding, &run.game, cache.as_ref(), &finished)
+            .context("failed to start a playing thread")?;
         tracing::info!(run = %run.id, game = run.game.spec().id, threads, games, "joined");
         let usage = Arc::new(UsageMeter::start());
-        let models = Arc::new(Models::new(
+        let models = Models::new(
             &options.data,
             channel.clone(),
             run.clone(),
-            feeding.sessions(),
+            players.feeding.sessions(),
             options.precision,
             Arc::clone(&usage),
-        ));
+        );
         let now = Instant::now();
         Ok(Actor {
-            reports: report_interval(&run),
+            stage: Stage::Playing,
+            failure: None,
+            models: Arc::new(models),
+            players,
+            spool,
+            outbox: Outbox::default(),
+            connection: Connection::new(link),
+            calls: Calls::default(),
+            asking: Asking::new(now),
+            leases: Leases::default(),
+            reports: Reports::new(&run, usage, now),
+            tally: Tally::default(),
             options,
             me,
             channel,
             run,
-            feeding,
-            models,
-            queue,
-            gauges,
-            playing_threads: threads,
-            spool,
-            events: Some(events),
-            level,
-            link: Some(link),
-            link_proven: false,
-            link_backoff: Backoff::default(),
-            calls: JoinSet::new(),
-            calling: Calling::default(),
-            outbox: Outbox::default(),
-            leases: Leases::default(),
-            rates: Rates::new(now),
-            ask_after: now,
-            ask_backoff: Backoff::default(),
-            waiting: String::new(),
-            stage: Stage::Playing,
-            tally: Tally::default(),
-            failure: None,
-            usage,
-            meters: Meters::new(),
-            newest_model: None,
         })
     }
 
@@ -277,15 +297,15 @@ impl Actor {
             self.handle(event, Instant::now());
         }
         // The spool's thread tells nobody any more: it makes durable what it was given, and ends.
-        self.events = None;
-        let closed = self.spool.close().await;
+        self.spool.events = None;
+        let closed = self.spool.thread.close().await;
         let Tally {
             stored,
             duplicate,
             conflict,
             rejected,
         } = self.tally;
-        let undecided = self.level.games;
+        let undecided = self.spool.level.games;
         tracing::info!(stored, duplicate, conflict, rejected, undecided, "drained");
         match self.failure {
             Some(failure) => Err(failure),
@@ -295,14 +315,18 @@ impl Actor {
 
     /// Waits for the next event. Loses nothing when a branch is dropped: every source keeps what it has.
     async fn next(&mut self, shutdown: &CancellationToken) -> Event {
-        let (games, verdicts) = match &mut self.link {
+        let (games, verdicts) = match &mut self.connection.link {
             Some(Link { games, verdicts }) => (Some(games), Some(verdicts)),
             None => (None, None),
         };
-        let wake = wake_at(self.stage, &self.outbox, (!self.calling.work).then_some(self.ask_after));
+        let wake = wake_at(
+            self.stage,
+            &self.outbox,
+            (!self.calls.work).then_some(self.asking.after),
+        );
         tokio::select! {
             () = shutdown.cancelled(), if self.stage == Stage::Playing => Event::Shutdown,
-            event = next_event(&mut self.events) => event.map_or(Event::SpoolEnded, Event::Spool),
+            event = next_event(&mut self.spool.events) => event.map_or(Event::SpoolEnded, Event::Spool),
             verdict = next_verdict(verdicts) => match verdict {
                 Ok(Some(verdict)) => Event::Verdict(verdict),
                 Ok(None) => Event::LinkLost("the coordinator ended the stream".to_owned()),
@@ -317,12 +341,12 @@ impl Actor {
                 }
                 Err(_) => Event::LinkLost("the stream of games is closed".to_owned()),
             },
-            Some(done) = self.calls.join_next(), if !self.calls.is_empty() => match done {
+            Some(done) = self.calls.tasks.join_next(), if !self.calls.tasks.is_empty() => match done {
                 Ok(done) => Event::Done(done),
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             },
-            _ = self.reports.tick() => Event::ReportDue,
-            () = self.queue.became_low() => Event::Look,
+            _ = self.reports.due.tick() => Event::ReportDue,
+            () = self.players.queue.became_low() => Event::Look,
             () = sleep_until(wake) => Event::Look,
         }
     }
@@ -339,12 +363,6 @@ fn wake_at(stage: Stage, outbox: &Outbox, ask_after: Option<Instant>) -> Instant
     };
     let idle = now + Duration::from_secs(60);
     [stage, outbox.due()].into_iter().flatten().min().unwrap_or(idle)
-}
-
-fn report_interval(run: &Run) -> Interval {
-    let mut reports = interval(run.report_interval);
-    reports.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    reports
 }
 
 async fn next_event(events: &mut Option<mpsc::Receiver<SpoolEvent>>) -> Option<SpoolEvent> {
@@ -369,14 +387,5 @@ async fn room_in_link(
     match games {
         Some(games) => games.reserve().await,
         None => pending().await,
-    }
-}
-
-fn work_request(actor: &Actor) -> v1::GetWorkRequest {
-    v1::GetWorkRequest {
-        actor_id: actor.me.id.clone(),
-        games_parallel: u32::try_from(actor.feeding.division().games()).unwrap_or(u32::MAX),
-        games_per_minute: actor.rates.games_per_minute(),
-        takes_players: true,
     }
 }

@@ -66,6 +66,15 @@ pub(super) enum FellBack {
     },
 }
 
+/// Whether a trial finds out which precision is faster.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Timing {
+    /// It does.
+    Wanted,
+    /// That is known, or does not matter.
+    Settled,
+}
+
 /// What a trial found.
 struct Trial {
     found: Fidelity,
@@ -104,7 +113,11 @@ impl Models {
         let unusable = |source| FellBack::Unusable { id, precision, source };
         let model = self.variant(id, &proven.metadata, offered, precision).await;
         let model = model.map_err(unusable)?;
-        let trial = self.try_out(proven, &model, known.is_none()).await.map_err(unusable)?;
+        let timing = match known {
+            None => Timing::Wanted,
+            Some(_) => Timing::Settled,
+        };
+        let trial = self.try_out(proven, &model, timing).await.map_err(unusable)?;
         let Trial { found, times } = trial;
         if !found.is_faithful() {
             return Err(FellBack::Unfaithful { id, precision, found });
@@ -139,10 +152,10 @@ impl Models {
         &self,
         network: Proven,
         model: &Arc<ModelBytes>,
-        is_timed: bool,
+        timing: Timing,
     ) -> Result<Trial, Box<dyn Error + Send + Sync>> {
         let (model, sessions) = (Arc::clone(model), self.sessions.clone());
-        let trial = tokio::task::spawn_blocking(move || trial(network, &model, &sessions, is_timed));
+        let trial = tokio::task::spawn_blocking(move || trial(network, &model, &sessions, timing));
         Ok(trial.await??)
     }
 
@@ -199,7 +212,7 @@ fn trial(
     network: Proven,
     model: &ModelBytes,
     devices: &[SessionOptions],
-    is_timed: bool,
+    timing: Timing,
 ) -> Result<Trial, InferenceError> {
     let Proven { sessions, probes, .. } = network;
     let planes: Vec<u8> = probes.iter().flat_map(|probe| &probe.planes).copied().collect();
@@ -214,7 +227,7 @@ fn trial(
             trial.times = None;
             break;
         }
-        if at == 0 && is_timed {
+        if at == 0 && timing == Timing::Wanted {
             trial.times = Some(batch_times(
                 [&mut whole, &mut reduced],
                 &planes,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::ensure;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use tengen_games::{AnyGame, Fingerprint, Game, GameVisitor};
 use tengen_proto::v1;
 use tengen_records::exchange::game_of;
@@ -41,7 +41,11 @@ pub(crate) async fn run(args: VerifyArgs) -> anyhow::Result<()> {
     } else {
         of_files(&args)?
     };
-    report.print(args.json);
+    if args.json {
+        println!("{}", report.as_json());
+    } else {
+        report.print();
+    }
     ensure!(
         report.faults.is_empty(),
         "{} of {} games are wrong",
@@ -81,22 +85,21 @@ impl Report {
         self.faults.push(Fault { game, code, what });
     }
 
-    fn print(&self, json: bool) {
-        if json {
-            let faults = self.faults.iter().map(|fault| {
-                let code = fault.code.map(ReasonCode::as_str);
-                json!({ "game": fault.game, "code": code, "what": fault.what })
-            });
-            let shown = json!({
-                "games": self.games,
-                "plies": self.plies,
-                "positions": self.positions,
-                "reasons": self.reasons,
-                "faults": faults.collect::<Vec<_>>(),
-            });
-            println!("{shown}");
-            return;
-        }
+    fn as_json(&self) -> Value {
+        let faults = self.faults.iter().map(|fault| {
+            let code = fault.code.map(ReasonCode::as_str);
+            json!({ "game": fault.game, "code": code, "what": fault.what })
+        });
+        json!({
+            "games": self.games,
+            "plies": self.plies,
+            "positions": self.positions,
+            "reasons": self.reasons,
+            "faults": faults.collect::<Vec<_>>(),
+        })
+    }
+
+    fn print(&self) {
         for fault in &self.faults {
             println!("{}: {}", fault.game, fault.what);
         }

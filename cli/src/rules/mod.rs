@@ -100,8 +100,14 @@ impl std::str::FromStr for AnyGameArg {
 
 pub(crate) async fn run(command: RulesCommand, log: &LogArgs) -> anyhow::Result<()> {
     match command {
-        RulesCommand::List(output) => show::list(output.json),
-        RulesCommand::Show(args) => show::game(&args.game.0, args.output.json),
+        RulesCommand::List(output) => {
+            output.print(&show::list());
+            Ok(())
+        }
+        RulesCommand::Show(args) => {
+            args.output.print(&show::game(&args.game.0));
+            Ok(())
+        }
         RulesCommand::Judge(args) => ask(
             &args.game,
             &args.actions,
@@ -154,6 +160,16 @@ struct Asked<'a> {
 /// The answer as JSON and in words.
 type Answer = (Value, String);
 
+impl Output {
+    fn print(self, (value, words): &Answer) {
+        if self.json {
+            println!("{value}");
+        } else {
+            println!("{}", words.trim_end());
+        }
+    }
+}
+
 fn ask(
     game: &AnyGameArg,
     actions: &[String],
@@ -167,8 +183,7 @@ fn ask(
         question,
     });
     match answer {
-        Ok((value, _)) if output.json => println!("{value}"),
-        Ok((_, words)) => println!("{}", words.trim_end()),
+        Ok(answer) => output.print(&answer),
         Err(refusal) => {
             if output.json {
                 println!("{}", refusal.as_json());

@@ -3,62 +3,54 @@
 use serde_json::{Value, json};
 use tengen_games::{ActionBlock, AnyGame, Game, GameVisitor, OpeningRule, Spec, State, registry};
 
-pub(super) fn list(json: bool) -> anyhow::Result<()> {
-    if json {
-        let games: Vec<Value> = registry::entries()
-            .iter()
-            .map(|entry| json!({ "name": entry.name, "summary": entry.summary, "parameters": entry.parameters }))
-            .collect();
-        println!("{}", Value::Array(games));
-        return Ok(());
-    }
-    for entry in registry::entries() {
-        println!(
-            "{}: {}\n    parameters: {}",
+use super::Answer;
+
+pub(super) fn list() -> Answer {
+    let entries = registry::entries().iter();
+    let games = entries
+        .clone()
+        .map(|entry| json!({ "name": entry.name, "summary": entry.summary, "parameters": entry.parameters }));
+    let words = entries.map(|entry| {
+        format!(
+            "{}: {}\n    parameters: {}\n",
             entry.name, entry.summary, entry.parameters
-        );
-    }
-    Ok(())
+        )
+    });
+    (Value::Array(games.collect()), words.collect())
 }
 
-pub(super) fn game(game: &AnyGame, json: bool) -> anyhow::Result<()> {
+pub(super) fn game(game: &AnyGame) -> Answer {
     let spec = game.spec();
     let (rules, features) = (game.rules_fingerprint(), game.feature_fingerprint());
-    if json {
-        let planes: Vec<Value> = spec
-            .planes
-            .iter()
-            .map(|plane| json!({ "name": plane.name, "scale": plane.scale }))
-            .collect();
-        let symmetries: Vec<&str> = spec.symmetries.iter().map(|symmetry| symmetry.name).collect();
-        let shown = json!({
-            "game": spec.id,
-            "rows": spec.rows,
-            "cols": spec.cols,
-            "actions": spec.actions.len(),
-            "action_blocks": blocks(spec),
-            "planes": planes,
-            "symmetries": symmetries,
-            "opening": opening(spec),
-            "plies_max": spec.plies_max,
-            "rules_fingerprint": rules.to_string(),
-            "feature_fingerprint": features.to_string(),
-            "start": game.visit(Start),
-        });
-        println!("{shown}");
-        return Ok(());
-    }
-    println!("{}: {} rows, {} columns", spec.id, spec.rows, spec.cols);
-    println!("{} actions: {}", spec.actions.len(), blocks(spec).join(", "));
-    println!("opening: {}; at most {} plies", opening(spec), spec.plies_max);
-    for (index, plane) in spec.planes.iter().enumerate() {
-        println!("plane {index}: {} (scale {})", plane.name, plane.scale);
-    }
     let symmetries: Vec<&str> = spec.symmetries.iter().map(|symmetry| symmetry.name).collect();
-    println!("symmetries: {}", symmetries.join(", "));
-    println!("rules    {rules}\nfeatures {features}");
-    print!("{}", game.visit(Start));
-    Ok(())
+    let (blocks, start) = (blocks(spec), game.visit(Start));
+    let planes = spec
+        .planes
+        .iter()
+        .map(|plane| json!({ "name": plane.name, "scale": plane.scale }));
+    let value = json!({
+        "game": spec.id,
+        "rows": spec.rows,
+        "cols": spec.cols,
+        "actions": spec.actions.len(),
+        "action_blocks": blocks,
+        "planes": planes.collect::<Vec<_>>(),
+        "symmetries": symmetries,
+        "opening": opening(spec),
+        "plies_max": spec.plies_max,
+        "rules_fingerprint": rules.to_string(),
+        "feature_fingerprint": features.to_string(),
+        "start": start,
+    });
+    let mut words = format!("{}: {} rows, {} columns\n", spec.id, spec.rows, spec.cols);
+    words += &format!("{} actions: {}\n", spec.actions.len(), blocks.join(", "));
+    words += &format!("opening: {}; at most {} plies\n", opening(spec), spec.plies_max);
+    for (index, plane) in spec.planes.iter().enumerate() {
+        words += &format!("plane {index}: {} (scale {})\n", plane.name, plane.scale);
+    }
+    words += &format!("symmetries: {}\n", symmetries.join(", "));
+    words += &format!("rules    {rules}\nfeatures {features}\n{start}");
+    (value, words)
 }
 
 /// The drawing of the start.
@@ -91,7 +83,7 @@ fn opening(spec: &Spec) -> &'static str {
 }
 
 /// The planes of a position: as JSON rows of bytes, and as grids.
-pub(super) fn planes<G: Game>(game: &G, state: &G::State) -> super::Answer {
+pub(super) fn planes<G: Game>(game: &G, state: &G::State) -> Answer {
     let spec = game.spec();
     let mut bytes = vec![0; spec.planes_len()];
     state.planes(&mut bytes);

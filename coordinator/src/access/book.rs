@@ -22,11 +22,19 @@ use crate::store::tokens::TokenRow;
 /// Actors whose token is remembered; as many as a run takes in.
 const ACTORS_MAX: usize = 10_000;
 
+/// Whether callers are let in without a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Door {
+    /// They are: there was no token when the process began.
+    Open,
+    /// Every call but the open ones needs one.
+    Locked,
+}
+
 /// Whom this process serves.
 #[derive(Debug)]
 pub(crate) struct Access {
-    /// Whether there were tokens when the process began: then every call but the open ones needs one.
-    locked: bool,
+    door: Door,
     /// How people are let in, in words.
     words: String,
     limits: Limits,
@@ -103,9 +111,10 @@ pub(crate) enum Denied {
 impl Access {
     /// The tokens of a run and the actors that came with them.
     pub(crate) fn new(rows: Vec<TokenRow>, actors: Vec<(String, TokenId)>, config: &Config) -> Access {
+        let door = if rows.is_empty() { Door::Open } else { Door::Locked };
         let access = Access {
-            locked: !rows.is_empty(),
-            words: in_words(!rows.is_empty(), config),
+            door,
+            words: in_words(door, config),
             limits: config.limits.clone(),
             uptime: Uptime::start(),
             tokens: RwLock::default(),
@@ -120,7 +129,7 @@ impl Access {
 
     /// Whether calls need a token.
     pub(crate) fn is_locked(&self) -> bool {
-        self.locked
+        self.door == Door::Locked
     }
 
     /// How people are let in, for the status.
@@ -191,7 +200,7 @@ impl Access {
 
     /// Who calls, if that caller may make this call now.
     pub(crate) fn admit(&self, authorization: Option<&str>, needs: Needs) -> Result<Caller, Status> {
-        if !self.locked || needs == Needs::Nothing {
+        if self.door == Door::Open || needs == Needs::Nothing {
             return Ok(Caller::Anybody);
         }
         let entry = self.authenticate(authorization).map_err(|denied| {
@@ -289,16 +298,16 @@ impl Access {
     }
 }
 
-fn in_words(locked: bool, config: &Config) -> String {
+fn in_words(door: Door, config: &Config) -> String {
     let tls = config.tls.cert.is_some();
     let wide = !config.listen.ip().is_loopback();
-    match (locked, tls) {
-        (true, true) if config.tls.client_ca.is_some() => "tokens, TLS with client certificates".to_owned(),
-        (true, true) => "tokens, TLS".to_owned(),
-        (true, false) if wide => "tokens WITHOUT TLS: whoever is on the way reads them".to_owned(),
-        (true, false) => "tokens, on this machine only".to_owned(),
-        (false, _) if wide => format!("OPEN: whoever reaches {} may do everything", config.listen),
-        (false, _) => "this machine only, without tokens".to_owned(),
+    match (door, tls) {
+        (Door::Locked, true) if config.tls.client_ca.is_some() => "tokens, TLS with client certificates".to_owned(),
+        (Door::Locked, true) => "tokens, TLS".to_owned(),
+        (Door::Locked, false) if wide => "tokens WITHOUT TLS: whoever is on the way reads them".to_owned(),
+        (Door::Locked, false) => "tokens, on this machine only".to_owned(),
+        (Door::Open, _) if wide => format!("OPEN: whoever reaches {} may do everything", config.listen),
+        (Door::Open, _) => "this machine only, without tokens".to_owned(),
     }
 }
 

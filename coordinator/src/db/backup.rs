@@ -18,8 +18,17 @@ use crate::store::{FILE_NAME, open_writer, progress, retention, snapshot};
 /// Folder of network files within a data folder.
 const MODELS: &str = "models";
 
+/// What becomes of a copy in which the check finds faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Damaged {
+    /// It is removed, and the command fails.
+    Dropped,
+    /// It is a backup all the same.
+    Kept,
+}
+
 /// Makes the backup `to` of the folder `data`.
-pub(super) fn run(data: &Path, to: &Path, even_if_damaged: bool) -> anyhow::Result<()> {
+pub(super) fn run(data: &Path, to: &Path, damaged: Damaged) -> anyhow::Result<()> {
     if to.exists() {
         bail!("{} is there already: a backup goes into a new folder", to.display());
     }
@@ -37,7 +46,7 @@ pub(super) fn run(data: &Path, to: &Path, even_if_damaged: bool) -> anyhow::Resu
     let report = check::check(unfinished.path())?;
     if report.faults() > 0 {
         report.print();
-        if !even_if_damaged {
+        if damaged == Damaged::Dropped {
             bail!(
                 "{} faults in the copy, which is not kept: see `tengen db check` for the original; --even-if-damaged keeps it",
                 report.faults()

@@ -15,6 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::store::{self, FILE_NAME};
+use backup::Damaged;
 
 /// A command on a data folder.
 #[derive(Clone, Debug, Subcommand)]
@@ -95,7 +96,14 @@ pub(crate) fn run(command: DbCommand) -> anyhow::Result<()> {
             to,
             even_if_damaged,
             folder,
-        } => backup::run(&folder.find()?, &to, even_if_damaged),
+        } => {
+            let damaged = if even_if_damaged {
+                Damaged::Kept
+            } else {
+                Damaged::Dropped
+            };
+            backup::run(&folder.find()?, &to, damaged)
+        }
         DbCommand::Compact { folder } => compact::run(&folder.find()?),
     }
 }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use tengen_service::files;
 
+use super::DiskConfig;
+
 /// What a file system is to a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileSystem {
@@ -91,10 +93,10 @@ pub(crate) fn look(folder: &Path) -> Result<FileSystem, FileSystemError> {
 }
 
 /// Refuses a data folder on a remote file system, unless the configuration allows it. Blocks.
-pub(crate) fn admit(folder: &Path, found: FileSystem, allow_remote: bool) -> Result<(), FileSystemError> {
+pub(crate) fn admit(folder: &Path, found: FileSystem, config: &DiskConfig) -> Result<(), FileSystemError> {
     match found {
         FileSystem::Local => Ok(()),
-        FileSystem::Remote(name) if allow_remote => {
+        FileSystem::Remote(name) if config.allow_network_file_system => {
             tracing::warn!(
                 folder = %folder.display(),
                 name,
@@ -164,11 +166,16 @@ mod tests {
     fn a_remote_folder_is_refused_with_the_key_that_allows_it() {
         let folder = Path::new("/somewhere");
         let nfs = FileSystem::Remote("NFS");
-        let refused = admit(folder, nfs, false).unwrap_err().to_string();
+        let config = DiskConfig::default();
+        let refused = admit(folder, nfs, &config).unwrap_err().to_string();
         for part in ["/somewhere", "NFS", "--data", "disk.allow_network_file_system"] {
             assert!(refused.contains(part), "{part:?} in {refused}");
         }
-        admit(folder, nfs, true).unwrap();
-        admit(folder, FileSystem::Local, false).unwrap();
+        admit(folder, FileSystem::Local, &config).unwrap();
+        let allowing = DiskConfig {
+            allow_network_file_system: true,
+            ..config
+        };
+        admit(folder, nfs, &allowing).unwrap();
     }
 }

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_control::{
     ActorId, Candidate, FixedRule, GameScore, Gate, GateId, LeaseId, Leg, LogEntry, MatchPlan, MatchRule, ModelId,
-    Openings, RuleError, SprtRule, Unit,
+    Needed, Openings, RuleError, SprtRule, Unit,
 };
 
 /// Games of a match, unless it is decided before.
@@ -18,7 +18,7 @@ const GAMES: u32 = 400;
 const LONG_ENOUGH: Duration = Duration::from_millis(500);
 
 fn main() -> Result<(), RuleError> {
-    measure("fixed", FixedRule::new(GAMES, 0.55, false)?.into());
+    measure("fixed", FixedRule::new(GAMES, Needed::AtLeast(0.55))?.into());
     for unit in [Unit::Elo, Unit::NormalizedElo] {
         let rule = SprtRule::new(GAMES, unit, [0.0, 10.0], [0.05, 0.05])?;
         measure(&format!("sprt of {}", unit.as_str()), rule.into());

@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_control::{
     Candidate, Decision, FixedRule, GameScore, Gate, GateId, LeaseId, Leg, LogEntry, MatchPlan, MatchRule, ModelId,
-    Openings, RuleError, SprtRule, Standing, Unit,
+    Needed, Openings, RuleError, SprtRule, Standing, Unit,
 };
 
 /// Gates of each cell.
@@ -18,9 +18,9 @@ const STRENGTHS: [f64; 6] = [-50.0, 0.0, 17.0, 35.0, 70.0, 150.0];
 fn main() -> Result<(), RuleError> {
     let sprt = |games, unit, upper| SprtRule::new(games, unit, [0.0, upper], [0.05, 0.05]).map(MatchRule::from);
     let rules = [
-        FixedRule::new(200, 0.55, false)?.into(),
-        FixedRule::new(400, 0.55, false)?.into(),
-        FixedRule::new(200, 0.60, true)?.into(),
+        FixedRule::new(200, Needed::AtLeast(0.55))?.into(),
+        FixedRule::new(400, Needed::AtLeast(0.55))?.into(),
+        FixedRule::new(200, Needed::MoreThan(0.60))?.into(),
         sprt(400, Unit::Elo, 35.0)?,
         sprt(800, Unit::Elo, 35.0)?,
         sprt(2_000, Unit::Elo, 35.0)?,

@@ -13,6 +13,15 @@ pub struct FixedRule {
     pub strict: bool,
 }
 
+/// The score that passes; the threshold is in (0, 1].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Needed {
+    /// The threshold is enough.
+    AtLeast(f64),
+    /// The threshold itself is not enough.
+    MoreThan(f64),
+}
+
 /// Most games of a match, whatever decides it.
 pub const MATCH_GAMES_MAX: u32 = 100_000;
 
@@ -54,9 +63,13 @@ pub(crate) fn pairs_of(games: u32) -> Result<u32, RuleError> {
 }
 
 impl FixedRule {
-    /// A rule for `games` match games (two a pair) and a `threshold` in (0, 1].
-    pub fn new(games: u32, threshold: f64, strict: bool) -> Result<FixedRule, RuleError> {
+    /// A rule for `games` match games (two a pair).
+    pub fn new(games: u32, needed: Needed) -> Result<FixedRule, RuleError> {
         let pairs = pairs_of(games)?;
+        let (threshold, strict) = match needed {
+            Needed::AtLeast(threshold) => (threshold, false),
+            Needed::MoreThan(threshold) => (threshold, true),
+        };
         if !(threshold > 0.0 && threshold <= 1.0) {
             return Err(RuleError::Threshold(threshold));
         }
@@ -107,17 +120,26 @@ mod tests {
     #[test]
     fn a_threshold_is_met_exactly_where_floats_would_miss() {
         // 0.55 * 120 half points is 66.00000000000001 in floats.
-        assert_eq!(FixedRule::new(60, 0.55, false).unwrap().half_points_needed(), 66);
-        assert_eq!(FixedRule::new(60, 0.55, true).unwrap().half_points_needed(), 67);
-        assert_eq!(FixedRule::new(10, 0.56, false).unwrap().half_points_needed(), 12);
-        assert_eq!(FixedRule::new(2, 1.0, false).unwrap().half_points_needed(), 4);
+        assert_eq!(
+            FixedRule::new(60, Needed::AtLeast(0.55)).unwrap().half_points_needed(),
+            66
+        );
+        assert_eq!(
+            FixedRule::new(60, Needed::MoreThan(0.55)).unwrap().half_points_needed(),
+            67
+        );
+        assert_eq!(
+            FixedRule::new(10, Needed::AtLeast(0.56)).unwrap().half_points_needed(),
+            12
+        );
+        assert_eq!(FixedRule::new(2, Needed::AtLeast(1.0)).unwrap().half_points_needed(), 4);
     }
 
     #[test]
     fn unplayable_rules_are_refused() {
-        assert_eq!(FixedRule::new(7, 0.55, false), Err(RuleError::Games(7)));
-        assert_eq!(FixedRule::new(0, 0.55, false), Err(RuleError::Games(0)));
-        assert_eq!(FixedRule::new(8, 0.0, false), Err(RuleError::Threshold(0.0)));
-        assert_eq!(FixedRule::new(8, 1.0, true), Err(RuleError::Unreachable));
+        assert_eq!(FixedRule::new(7, Needed::AtLeast(0.55)), Err(RuleError::Games(7)));
+        assert_eq!(FixedRule::new(0, Needed::AtLeast(0.55)), Err(RuleError::Games(0)));
+        assert_eq!(FixedRule::new(8, Needed::AtLeast(0.0)), Err(RuleError::Threshold(0.0)));
+        assert_eq!(FixedRule::new(8, Needed::MoreThan(1.0)), Err(RuleError::Unreachable));
     }
 }

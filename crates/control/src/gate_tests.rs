@@ -1,7 +1,7 @@
 //! What one gate makes of its games.
 
 use super::*;
-use crate::fixed::FixedRule;
+use crate::fixed::{FixedRule, Needed};
 use crate::log::{GameScore, Leg};
 use crate::sprt::{SprtRule, Unit};
 
@@ -21,8 +21,8 @@ fn plan(rule: impl Into<MatchRule>) -> MatchPlan {
     }
 }
 
-fn fixed(games: u32, threshold: f64, strict: bool) -> FixedRule {
-    FixedRule::new(games, threshold, strict).unwrap()
+fn fixed(games: u32, threshold: f64) -> FixedRule {
+    FixedRule::new(games, Needed::AtLeast(threshold)).unwrap()
 }
 
 fn gate(rule: impl Into<MatchRule>) -> Gate {
@@ -54,8 +54,11 @@ fn rejected(gate: &Gate) -> String {
 
 #[test]
 fn strict_needs_more_than_the_threshold() {
-    for (strict, decision) in [(false, Decision::Promote), (true, Decision::Reject)] {
-        let mut gate = gate(fixed(4, 0.5, strict));
+    for (needed, decision) in [
+        (Needed::AtLeast(0.5), Decision::Promote),
+        (Needed::MoreThan(0.5), Decision::Reject),
+    ] {
+        let mut gate = gate(FixedRule::new(4, needed).unwrap());
         play_pair(&mut gate, 0, GameScore::Win, GameScore::Loss);
         assert_eq!(gate.decision(), None);
         play_pair(&mut gate, 1, GameScore::Draw, GameScore::Draw);
@@ -65,7 +68,7 @@ fn strict_needs_more_than_the_threshold() {
 
 #[test]
 fn decided_early_in_both_directions_and_frozen() {
-    let mut winning = gate(fixed(20, 0.55, false));
+    let mut winning = gate(fixed(20, 0.55));
     for pair in 0..6 {
         assert_eq!(winning.decision(), None);
         play_pair(&mut winning, pair, GameScore::Win, GameScore::Win);
@@ -76,7 +79,7 @@ fn decided_early_in_both_directions_and_frozen() {
     assert_eq!(winning.tally(), tally);
     assert_eq!(winning.log().last().map(|entry| entry.standing), Some(Standing::Late));
 
-    let mut losing = gate(fixed(20, 0.55, false));
+    let mut losing = gate(fixed(20, 0.55));
     for pair in 0..5 {
         assert_eq!(losing.decision(), None);
         play_pair(&mut losing, pair, GameScore::Loss, GameScore::Loss);
@@ -91,7 +94,7 @@ fn decided_early_in_both_directions_and_frozen() {
 
 #[test]
 fn a_half_pair_of_a_lapsed_lease_is_void() {
-    let mut gate = gate(fixed(8, 0.55, false));
+    let mut gate = gate(fixed(8, 0.55));
     let other = LeaseId([2; 16]);
     play(&mut gate, LEASE, 0, Leg::CandidateFirst, GameScore::Win);
     gate.release(LEASE);
@@ -110,7 +113,7 @@ fn a_half_pair_of_a_lapsed_lease_is_void() {
 
 #[test]
 fn a_shortened_match_says_so_and_so_does_one_that_repeats_openings() {
-    let rule = fixed(60, 0.55, false);
+    let rule = fixed(60, 0.55);
     let shortened = |pairs, repeated| MatchPlan {
         openings: Openings { pairs, repeated },
         ..plan(rule)
@@ -168,10 +171,10 @@ fn a_sequential_match_ends_at_either_bound_and_undecided_keeps_the_champion() {
 fn the_pool_is_met_after_the_champion_and_one_loss_to_it_rejects() {
     let earlier = |n: u8| MatchPlan {
         opponent: ModelId([n; 32]),
-        ..plan(fixed(4, 0.5, false))
+        ..plan(fixed(4, 0.5))
     };
     let start = || {
-        let gate = Gate::new(GateId(1), CANDIDATE, plan(fixed(4, 0.55, false)));
+        let gate = Gate::new(GateId(1), CANDIDATE, plan(fixed(4, 0.55)));
         gate.with_pool(&[earlier(8), earlier(9)])
     };
     let mut passing = start();
@@ -209,7 +212,7 @@ fn the_pool_is_met_after_the_champion_and_one_loss_to_it_rejects() {
 
 #[test]
 fn no_actor_can_come_to_more_than_its_share_of_what_counts() {
-    let mut gate = Gate::new(GateId(1), CANDIDATE, plan(fixed(200, 0.55, false)));
+    let mut gate = Gate::new(GateId(1), CANDIDATE, plan(fixed(200, 0.55)));
     let (first, second) = (ActorId(1), ActorId(2));
     assert_eq!(gate.room(first, 1.0), u32::MAX);
     assert_eq!(gate.room(first, 0.5), PAIRS_BEFORE_SHARES);

@@ -25,7 +25,7 @@ mod words;
 pub use control::Control;
 pub use elo::{Elo, elo_of, elo_of_pairs};
 pub use event::{Effect, Event};
-pub use fixed::{FixedRule, MATCH_GAMES_MAX, RuleError};
+pub use fixed::{FixedRule, MATCH_GAMES_MAX, Needed, RuleError};
 pub use gate::{Candidate, Evidence, Gate, Match, MatchEvidence, MatchPlan, Openings, Outcome, PAIRS_BEFORE_SHARES};
 pub use ids::{ActorId, GateId, LeaseId, ModelId};
 pub use lease::{Lease, LeaseEnd, LeaseRules, Work};

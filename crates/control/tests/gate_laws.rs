@@ -6,8 +6,9 @@ use proptest::prelude::*;
 use tengen_control::rating::RatingRules;
 use tengen_control::{
     ActorId, Candidate, Control, Decision, Effect, Event, FixedRule, GameScore, Gate, GateId, GatePlay, GateRule,
-    Lease, LeaseId, LeaseRules, Leg, LogEntry, MatchPlan, MatchRule, ModelId, Openings, Outcome, PAIRS_BEFORE_SHARES,
-    PoolRule, Queue, Row, Rules, Schedule, Snapshot, SprtRule, Standing, Tally, Unit, Work, log_likelihood_ratio,
+    Lease, LeaseId, LeaseRules, Leg, LogEntry, MatchPlan, MatchRule, ModelId, Needed, Openings, Outcome,
+    PAIRS_BEFORE_SHARES, PoolRule, Queue, Row, Rules, Schedule, Snapshot, SprtRule, Standing, Tally, Unit, Work,
+    log_likelihood_ratio,
 };
 
 fn score() -> impl Strategy<Value = GameScore> {
@@ -15,7 +16,7 @@ fn score() -> impl Strategy<Value = GameScore> {
 }
 
 fn fixed(games: u32, threshold: f64) -> FixedRule {
-    FixedRule::new(games, threshold, false).expect("a good rule")
+    FixedRule::new(games, Needed::AtLeast(threshold)).expect("a good rule")
 }
 
 fn plan(opponent: u8, rule: impl Into<MatchRule>) -> MatchPlan {

@@ -8,8 +8,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_control::rating::{RatingRules, RatingState};
 use tengen_control::{
     ActorId, Candidate, Control, Decision, Effect, Event, FixedRule, GameScore, Gate, GateId, GatePlay, GateRule,
-    Lease, LeaseEnd, LeaseId, LeaseRules, Leg, LogEntry, MatchPlan, MatchRule, ModelId, Openings, Outcome, PoolRule,
-    Queue, Row, Rules, Schedule, Snapshot, Standing, Tally, Work,
+    Lease, LeaseEnd, LeaseId, LeaseRules, Leg, LogEntry, MatchPlan, MatchRule, ModelId, Needed, Openings, Outcome,
+    PoolRule, Queue, Row, Rules, Schedule, Snapshot, Standing, Tally, Work,
 };
 
 fn rules(rows: Vec<Row>, gate: GateRule, candidate_every: u32) -> Rules {
@@ -35,7 +35,7 @@ fn row(from_iteration: u32, games: u32) -> Row {
 }
 
 fn fixed(games: u32, threshold: f64) -> FixedRule {
-    FixedRule::new(games, threshold, false).expect("a good rule")
+    FixedRule::new(games, Needed::AtLeast(threshold)).expect("a good rule")
 }
 
 fn start(rules: Rules) -> Control {
@@ -588,8 +588,13 @@ fn play_pairs(rule: FixedRule, mut score: impl FnMut() -> GameScore) -> Decision
 #[test]
 fn equal_players_pass_as_often_as_the_binomial_says_exactly() {
     // Every course of 5 pairs without draws, each as likely as the others.
-    for (threshold, strict, heads) in [(0.55, false, 6), (0.6, true, 7), (0.5, false, 5), (1.0, false, 10)] {
-        let rule = FixedRule::new(10, threshold, strict).unwrap();
+    for (needed, heads) in [
+        (Needed::AtLeast(0.55), 6),
+        (Needed::MoreThan(0.6), 7),
+        (Needed::AtLeast(0.5), 5),
+        (Needed::AtLeast(1.0), 10),
+    ] {
+        let rule = FixedRule::new(10, needed).unwrap();
         let promoted = (0u32..1024).filter(|course| {
             let mut bits = *course;
             let decision = play_pairs(rule, || {
@@ -599,11 +604,7 @@ fn equal_players_pass_as_often_as_the_binomial_says_exactly() {
             });
             decision == Decision::Promote
         });
-        assert_eq!(
-            promoted.count() as f64 / 1024.0,
-            fair_tail(10, heads),
-            "threshold {threshold}"
-        );
+        assert_eq!(promoted.count() as f64 / 1024.0, fair_tail(10, heads), "{needed:?}");
     }
 }
 

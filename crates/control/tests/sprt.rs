@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_control::{
     Candidate, Decision, FixedRule, GameScore, Gate, GateId, LeaseId, Leg, LogEntry, MatchPlan, MatchRule, ModelId,
-    Openings, SprtRule, Standing, Unit, log_likelihood_ratio,
+    Needed, Openings, SprtRule, Standing, Unit, log_likelihood_ratio,
 };
 
 /// Lines `unit lower upper n0 n1 n2 n3 n4 llr`, the last one as `llr_reference.py` computes it.
@@ -153,7 +153,7 @@ fn a_capped_sprt_promotes_fewer_equals_and_some_stronger_ones_not() {
 
 #[test]
 fn fifty_five_percent_of_400_games_is_one_equal_in_forty() {
-    let rule = FixedRule::new(400, 0.55, false).expect("a good rule");
+    let rule = FixedRule::new(400, Needed::AtLeast(0.55)).expect("a good rule");
     let rate = promoted(rule, 0.5, 4);
     println!("55 % of 400 games, equal: {:.2} % promoted", rate * 100.0);
     assert!((rate - 0.026).abs() < 0.005, "{rate}");

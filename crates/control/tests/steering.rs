@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use tengen_control::rating::{PlayerId, RatingRules, RatingState};
 use tengen_control::{
     Activity, ActorId, Candidate, Control, Effect, Event, FixedRule, GameScore, GateId, GatePlay, GateRule, Lease,
-    LeaseId, LeaseRules, Leg, MatchRule, ModelId, Openings, Order, OrderRefused, Queue, Row, Rules, Schedule, Seen,
-    SeenGate, Snapshot, Steering, Then, Work,
+    LeaseId, LeaseRules, Leg, MatchRule, ModelId, Needed, Openings, Order, OrderRefused, Queue, Row, Rules, Schedule,
+    Seen, SeenGate, Snapshot, Steering, Then, Work,
 };
 
 fn rules(gate: GateRule, games: u32) -> Rules {
@@ -35,7 +35,7 @@ fn fixed(games: u32) -> GateRule {
 /// A gate of so many games that so many successive candidates must pass.
 fn in_a_row(games: u32, in_a_row: u32) -> GateRule {
     GateRule::Play(GatePlay {
-        rule: MatchRule::Fixed(FixedRule::new(games, 0.55, false).expect("a good rule")),
+        rule: MatchRule::Fixed(FixedRule::new(games, Needed::AtLeast(0.55)).expect("a good rule")),
         in_a_row,
         pool: None,
     })

@@ -3,9 +3,17 @@
 //! The library belongs to the driver. It is opened when a process begins to compute on a GPU, and on no other machine.
 //! NVML lists the machine's GPUs by their PCI addresses and does not follow `CUDA_VISIBLE_DEVICES`, so the GPU that CUDA
 //! calls 0 has to be looked for in that list.
+//!
+//! A driver may hang, and whoever asks it with it: that is [`GpuGauge`]'s thread, and no other.
+
+#[cfg(test)]
+pub(crate) mod fake;
+mod gauge;
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::error::NvmlError;
+
+pub(crate) use gauge::GpuGauge;
 
 /// The variable that says which GPUs CUDA shows to a process, and in which order.
 const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
@@ -14,7 +22,7 @@ const UUID_PREFIX: &str = "GPU-";
 
 /// A GPU that can be asked.
 #[derive(Debug)]
-pub(crate) struct Gpu {
+struct Gpu {
     nvml: Nvml,
     uuid: String,
 }
@@ -31,7 +39,7 @@ pub(crate) struct GpuUse {
 impl Gpu {
     /// The GPU that this process has from CUDA as number `cuda`. `None` where NVML cannot be opened or has no such GPU;
     /// the log says which.
-    pub(crate) fn open(cuda: u32) -> Option<Gpu> {
+    fn open(cuda: u32) -> Option<Gpu> {
         let visible = std::env::var_os(VISIBLE).map(|list| list.to_string_lossy().into_owned());
         match Gpu::find(cuda, visible.as_deref()) {
             Ok(Some(gpu)) => {
@@ -64,7 +72,7 @@ impl Gpu {
     }
 
     /// Asks it.
-    pub(crate) fn read(&self) -> GpuUse {
+    fn read(&self) -> GpuUse {
         let Ok(device) = self.nvml.device_by_uuid(self.uuid.as_str()) else {
             return GpuUse::default();
         };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use tengen_proto::v1;
 
-use crate::gpu::{Gpu, GpuUse};
+use crate::gpu::{GpuGauge, GpuUse};
 use crate::metrics;
 
 /// Over how long the busy cores are taken, at least.
@@ -26,8 +26,14 @@ pub struct UsageMeter {
 struct Watched {
     /// Its number among those that CUDA shows; `None` on the CPU.
     cuda: Option<u32>,
-    /// `None` also where it cannot be asked.
-    gpu: Option<Gpu>,
+    gpu: Option<GpuGauge>,
+}
+
+impl Watched {
+    /// How the GPU stands now; `None` where none has answered.
+    fn told(&self) -> Option<GpuUse> {
+        self.gpu.as_ref().and_then(|gpu| gpu.told(Instant::now()))
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,29 +58,31 @@ impl UsageMeter {
     }
 
     /// From now on the process computes on the GPU that CUDA calls `cuda`, or on none. To be said again it costs nothing;
-    /// a change opens the driver's library, which may take a while and keeps no other call waiting.
+    /// after a change, the GPU is told of once its driver has answered.
     pub fn computes_on(&self, cuda: Option<u32>) {
-        if self.watched().cuda == cuda {
+        let mut watched = self.watched();
+        if watched.cuda == cuda {
             return;
         }
-        let gpu = cuda.and_then(Gpu::open);
-        let before = std::mem::replace(&mut *self.watched(), Watched { cuda, gpu });
-        if before.gpu.is_some() {
+        let gpu = cuda.and_then(GpuGauge::start);
+        let before = std::mem::replace(&mut *watched, Watched { cuda, gpu });
+        drop(watched);
+        if before.told().is_some() {
             // Until the new one is shown, the gauges say nothing rather than what the old one did.
             metrics::show_gpu(GpuUse::default());
         }
     }
 
-    /// Shows how the GPU stands to whoever scrapes this process; nothing where there is none to ask.
+    /// Shows how the GPU stands to whoever scrapes this process; nothing where none has answered.
     pub fn show_gpu(&self) {
-        if let Some(told) = self.gpu_use() {
+        if let Some(told) = self.watched().told() {
             metrics::show_gpu(told);
         }
     }
 
     /// What the process takes now. The busy cores are those of the last two seconds or so, 0 before.
     pub fn usage(&self) -> v1::Usage {
-        let gpu = self.gpu_use().unwrap_or_default();
+        let gpu = self.watched().told().unwrap_or_default();
         v1::Usage {
             cpu_cores: self.cpu_cores(),
             cpu_cores_available: self.cores,
@@ -82,10 +90,6 @@ impl UsageMeter {
             gpu_busy: gpu.busy,
             gpu_memory_bytes: gpu.memory_bytes,
         }
-    }
-
-    fn gpu_use(&self) -> Option<GpuUse> {
-        self.watched().gpu.as_ref().map(Gpu::read)
     }
 
     /// A change is one assignment, so whoever panicked left it whole.
@@ -129,6 +133,7 @@ pub fn resident_bytes() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gpu::fake::FakeDriver;
 
     #[test]
     fn memory_and_computing_time_are_those_of_this_process() {
@@ -144,26 +149,53 @@ mod tests {
         assert!(meter.usage().cpu_cores_available >= 1);
     }
 
-    /// Holds on a machine with a GPU and on one without.
+    fn gpu_of(usage: &v1::Usage) -> GpuUse {
+        GpuUse {
+            busy: usage.gpu_busy,
+            memory_bytes: usage.gpu_memory_bytes,
+        }
+    }
+
     #[test]
-    fn a_gpu_is_told_of_while_the_process_computes_on_one_that_can_be_asked() {
+    fn a_gpu_is_told_of_while_the_process_computes_on_one_that_has_answered() {
         let meter = UsageMeter::start();
-        let told = || {
-            let usage = meter.usage();
-            GpuUse {
-                busy: usage.gpu_busy,
-                memory_bytes: usage.gpu_memory_bytes,
-            }
+        assert_eq!(gpu_of(&meter.usage()), GpuUse::default());
+        let (driver, gauge) = FakeDriver::start();
+        *meter.watched() = Watched {
+            cuda: Some(0),
+            gpu: Some(gauge),
         };
-        assert_eq!(told(), GpuUse::default());
+        driver.wait_until_asked();
+        let told = GpuUse {
+            busy: Some(0.5),
+            memory_bytes: Some(1 << 30),
+        };
+        driver.answer(told);
+        driver.wait_until_asked();
+        // Said again, it changes nothing.
         meter.computes_on(Some(0));
-        let wanted = Gpu::open(0).as_ref().map(Gpu::read).unwrap_or_default();
-        assert_eq!(told().busy.is_some(), wanted.busy.is_some());
-        assert_eq!(told().memory_bytes.is_some(), wanted.memory_bytes.is_some());
+        assert_eq!(gpu_of(&meter.usage()), told);
+        meter.computes_on(None);
+        assert_eq!(gpu_of(&meter.usage()), GpuUse::default());
         // No machine has that many.
         meter.computes_on(Some(u32::MAX));
-        assert_eq!(told(), GpuUse::default());
+        assert_eq!(gpu_of(&meter.usage()), GpuUse::default());
+    }
+
+    #[test]
+    fn a_driver_that_hangs_holds_neither_a_report_nor_a_change_of_the_gpu() {
+        let meter = UsageMeter::start();
+        let (driver, gauge) = FakeDriver::start();
+        *meter.watched() = Watched {
+            cuda: Some(0),
+            gpu: Some(gauge),
+        };
+        driver.wait_until_asked();
+        let usage = meter.usage();
+        assert_eq!(gpu_of(&usage), GpuUse::default());
+        assert!(usage.resident_bytes > 0, "the rest is told all the same");
+        meter.show_gpu();
         meter.computes_on(None);
-        assert_eq!(told(), GpuUse::default());
+        assert_eq!(meter.watched().cuda, None);
     }
 }

@@ -9,7 +9,7 @@ use tengen_games::Game;
 use super::earlier::version_1;
 use super::invariants::violation;
 use super::mutation::Mutation;
-use super::{expected, random_record};
+use super::{expected, random_record, shorten};
 use crate::expected::Expected;
 use crate::record::{Kind, Record};
 use crate::{check, decode, encode, peek_id};
@@ -173,10 +173,7 @@ pub(super) fn thin_out<R: Rng>(record: &mut Record, rng: &mut R) {
             ply.search = None;
         }
         if let Some(search) = &mut ply.search {
-            search.visits.truncate(6);
-            let sum: u32 = search.visits.iter().map(|&(_, visits)| visits).sum();
-            let share = |&(action, visits): &(_, u32)| (action, visits as f32 / sum as f32);
-            search.policy_target = search.visits.iter().map(share).collect();
+            shorten(search, 6);
         }
     }
 }

@@ -212,13 +212,19 @@ pub fn search_block<R: Rng>(legal: &[Action], symmetries: u16, rng: &mut R) -> S
 /// real one.
 pub fn thin_out(record: &mut Record) {
     for search in record.plies.iter_mut().filter_map(|ply| ply.search.as_mut()) {
-        search.visits.truncate(VISITED_MAX);
-        let children: u32 = search.visits.iter().map(|visit| visit.1).sum();
-        let share = |&(action, visits): &(Action, u32)| (action, visits as f32 / children as f32);
-        search.policy_target = search.visits.iter().map(share).collect();
+        let children = shorten(search, VISITED_MAX);
         search.visits_total = children + 1;
         search.visits_reused = 0;
     }
+}
+
+/// Leaves the first children that a search visited, with the policy target that they make; how often they were visited.
+fn shorten(search: &mut SearchBlock, visited_max: usize) -> u32 {
+    search.visits.truncate(visited_max);
+    let children: u32 = search.visits.iter().map(|visit| visit.1).sum();
+    let share = |&(action, visits): &(Action, u32)| (action, visits as f32 / children as f32);
+    search.policy_target = search.visits.iter().map(share).collect();
+    children
 }
 
 fn wdl<R: Rng>(rng: &mut R) -> [f32; 3] {

@@ -67,7 +67,7 @@ impl RedisOptions {
     /// Reads the URL and the files it needs beside it: a password on one line, and the certificates (PEM) of the CA that
     /// signed the server's. Connects to nothing.
     pub fn load(url: &str, password_file: Option<&Path>, ca_file: Option<&Path>) -> Result<RedisOptions, OptionsError> {
-        let tls = parse_scheme(url)?;
+        let scheme = parse_scheme(url)?;
         let mut info = url
             .into_connection_info()
             .map_err(|error| OptionsError::Url {
@@ -78,12 +78,12 @@ impl RedisOptions {
         if let Some(path) = password_file {
             info = with_password(info, path)?;
         }
-        let shown = shown(tls, &info);
+        let shown = shown(scheme, &info);
         let client = match ca_file {
             None => Client::open(info).map_err(|error| OptionsError::Url {
                 reason: error.category().to_owned(),
             })?,
-            Some(path) if !tls => return Err(OptionsError::CaWithoutTls { path: path.to_owned() }),
+            Some(path) if scheme == Scheme::Redis => return Err(OptionsError::CaWithoutTls { path: path.to_owned() }),
             Some(path) => with_ca(info, path)?,
         };
         Ok(RedisOptions { client, shown })
@@ -100,8 +100,16 @@ impl RedisOptions {
     }
 }
 
-/// Whether the URL asks for TLS.
-fn parse_scheme(url: &str) -> Result<bool, OptionsError> {
+/// How the server is spoken to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scheme {
+    /// Without TLS.
+    Redis,
+    /// Over TLS.
+    Rediss,
+}
+
+fn parse_scheme(url: &str) -> Result<Scheme, OptionsError> {
     let refused = |reason: &str| OptionsError::Url {
         reason: reason.to_owned(),
     };
@@ -110,8 +118,8 @@ fn parse_scheme(url: &str) -> Result<bool, OptionsError> {
         return Err(refused("it has a part after #; write # in a password as %23"));
     }
     match url.split_once("://").map(|(scheme, _)| scheme) {
-        Some("redis") => Ok(false),
-        Some("rediss") => Ok(true),
+        Some("redis") => Ok(Scheme::Redis),
+        Some("rediss") => Ok(Scheme::Rediss),
         _ => Err(refused("it begins with neither redis:// nor rediss://")),
     }
 }
@@ -148,8 +156,11 @@ fn with_ca(info: ConnectionInfo, path: &Path) -> Result<Client, OptionsError> {
     })
 }
 
-fn shown(tls: bool, info: &ConnectionInfo) -> String {
-    let scheme = if tls { "rediss" } else { "redis" };
+fn shown(scheme: Scheme, info: &ConnectionInfo) -> String {
+    let scheme = match scheme {
+        Scheme::Redis => "redis",
+        Scheme::Rediss => "rediss",
+    };
     let settings = info.redis_settings();
     let user = settings.username().unwrap_or_default();
     let secret = if settings.password().is_some() {

@@ -1,8 +1,8 @@
 //! The networks in hand: fetched by id, checked against hash and fingerprints, proven on this hardware, kept on
 //! disk for the next start and in memory while they are played with.
 //!
-//! A network may come in a reduced precision, too. That is played only where it agrees with fp32 on this hardware; what
-//! fails to is no reason not to play.
+//! A network may come in a reduced precision, too. That is played only where it answers as it did where it was made, and
+//! agrees with fp32, on this hardware; what fails to is no reason not to play.
 
 mod download;
 mod error;

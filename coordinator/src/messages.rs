@@ -73,23 +73,28 @@ pub(crate) fn steering(row: &SteeringRow) -> v1::Steering {
     }
 }
 
-/// A network with its configuration, the other precisions it comes in and, where the row has them, its probes.
+/// A network with its configuration, the other precisions it comes in and, where the row has them, its probes with what its
+/// files in those answered.
 pub(crate) fn model(connection: &Connection, run_id: &str, row: &ModelRow) -> Result<v1::Model, StoreError> {
     let run_toml = settings::toml(connection, row.settings_revision)?.unwrap_or_default();
     let probes = v1::Model::decode(&row.probes[..])
         .map_err(|error| StoreError::corrupt("probes", error))?
         .probes;
-    let variants = variants::of(connection, row.id)?;
+    let variants = match probes.is_empty() {
+        true => variants::of(connection, row.id)?,
+        false => variants::with_answers(connection, row.id)?,
+    };
     Ok(v1::Model {
         run_toml,
         probes,
-        variants: variants.into_iter().map(variant).collect(),
+        variants: variants.into_iter().map(variant).collect::<Result<_, _>>()?,
         ..bare_model(run_id, row)
     })
 }
 
-fn variant(row: VariantRow) -> v1::ModelVariant {
-    v1::ModelVariant {
+fn variant(row: VariantRow) -> Result<v1::ModelVariant, StoreError> {
+    let answers = answers(&row)?;
+    Ok(v1::ModelVariant {
         precision: precision_to_wire(row.precision).into(),
         file_id: row.file.0.to_vec(),
         size_bytes: row.size_bytes,
@@ -100,7 +105,14 @@ fn variant(row: VariantRow) -> v1::ModelVariant {
             policy_agreement: row.fidelity.policy_agreement,
             value_error: row.fidelity.value_error,
         }),
-    }
+        answers,
+    })
+}
+
+/// What a file in a reduced precision answered where it was made.
+pub(crate) fn answers(row: &VariantRow) -> Result<Vec<v1::ProbeAnswer>, StoreError> {
+    let variant = v1::ModelVariant::decode(&row.answers[..]).map_err(|error| StoreError::corrupt("answers", error))?;
+    Ok(variant.answers)
 }
 
 /// A network without configuration, probes and other precisions.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_proto::v1::publish_model_request::Part;
-use tengen_proto::v1::{Fidelity, Model, ModelVariant, Precision, Probe, PublishHeader, PublishModelRequest};
+use tengen_proto::v1::{
+    Fidelity, Model, ModelVariant, Precision, Probe, ProbeAnswer, PublishHeader, PublishModelRequest,
+};
 use tengen_records::ModelId;
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::Channel;
@@ -86,6 +88,10 @@ fn described(variant: &Variant) -> ModelVariant {
         ReducedPrecision::Fp16 => Precision::Fp16,
     };
     let fidelity = variant.fidelity;
+    let answers = variant.answers.iter().map(|answer| ProbeAnswer {
+        policy: answer.policy.clone(),
+        wdl: answer.wdl.to_vec(),
+    });
     ModelVariant {
         precision: precision.into(),
         file_id: variant.file_id.to_vec(),
@@ -96,6 +102,7 @@ fn described(variant: &Variant) -> ModelVariant {
             policy_agreement: fidelity.policy_agreement as f32,
             value_error: fidelity.value_error as f32,
         }),
+        answers: answers.collect(),
         ..ModelVariant::default()
     }
 }
@@ -223,6 +230,11 @@ mod tests {
                 policy_agreement: 0.75,
                 value_error: 0.125,
             },
+            answers: vec![inference::Probe {
+                planes: vec![1],
+                policy: vec![1.0],
+                wdl: [0.5, 0.25, 0.25],
+            }],
         }
     }
 
@@ -299,6 +311,15 @@ mod tests {
             value_error: 0.125,
         };
         assert_eq!(model.variants[0].fidelity, Some(figures));
+        let answer = ProbeAnswer {
+            policy: vec![1.0],
+            wdl: vec![0.5, 0.25, 0.25],
+        };
+        assert_eq!(
+            model.variants[0].answers,
+            [answer],
+            "without the planes, which the probes have"
+        );
 
         let mut files = vec![(&model.model_id, model.size_bytes)];
         files.extend(

@@ -2,12 +2,13 @@
 //!
 //! Positions of the window are dealt to two sets without a common position: one tells the ranges of the activations, the
 //! other compares the files in ONNX Runtime on the CPU. A GPU's own 16-bit arithmetic is not seen here: there the fp16 file
-//! is computed in 32 bits from rounded weights. What computes on other hardware is for the actors to check, on the probes.
+//! is computed in 32 bits from rounded weights. What computes on other hardware is for the actors to check, on the probes:
+//! each file is offered with what it answered for them here.
 
 use std::collections::HashSet;
 
 use tch::Device;
-use tengen_inference::{Fidelity, InferenceError, Outputs};
+use tengen_inference::{Fidelity, InferenceError, Outputs, Probe, Session, answered};
 use tengen_network::{ActivationRanges, ReadError, Shape, Weights, WriteError, read_weights, write_onnx_as_stated};
 use tengen_service::run_config::{ExportSection, ReducedPrecision};
 
@@ -36,6 +37,8 @@ pub struct Variant {
     pub file_id: [u8; 32],
     /// How near it is to the fp32 file.
     pub fidelity: Fidelity,
+    /// The network's probes with what this file answers for them, on the CPU that made it.
+    pub answers: Vec<Probe>,
 }
 
 /// A network is not offered in a precision.
@@ -143,7 +146,7 @@ impl Workshop<'_> {
         // The exported network itself: batch norm folded, on the CPU whatever trains.
         let network = Network::new(shape, &weights, Device::Cpu)?;
         let ranges = calibrate(&network, &calibration).map_err(NetworkError::from)?;
-        let answers = answers(&export.file, &held_out, shape, threads)?;
+        let answers = answers(&mut session(&export.file, threads)?, &held_out)?;
         Ok(Workshop {
             shape,
             export,
@@ -163,8 +166,8 @@ impl Workshop<'_> {
         let fp32 = self.export.model_id.to_bytes();
         let mut metadata = self.export.metadata.in_precision(precision.precision(), fp32);
         let trial = write_onnx_as_stated(self.shape, &self.weights, &self.ranges, &metadata)?;
-        let reduced = answers(&trial, &self.held_out, self.shape, self.threads)?;
-        let fidelity = Fidelity::of(&self.answers, &reduced);
+        let mut session = session(&trial, self.threads)?;
+        let fidelity = Fidelity::of(&self.answers, &answers(&mut session, &self.held_out)?);
         if fidelity.positions == 0 {
             return Err(VariantError::NoPositions);
         }
@@ -182,14 +185,15 @@ impl Workshop<'_> {
             file_id: tengen_network::model_id(&file),
             file,
             fidelity,
+            answers: answered(&mut session, &self.export.probes)?,
         })
     }
 }
 
-/// What the file answers for these positions.
-fn answers(file: &[u8], planes: &[u8], shape: &Shape, threads: usize) -> Result<Outputs, InferenceError> {
-    let mut outputs = Outputs::default();
-    session(file, threads)?.run(planes, planes.len() / shape.planes_len(), &mut outputs)?;
+/// What a file answers for these positions.
+fn answers(session: &mut Session, planes: &[u8]) -> Result<Outputs, InferenceError> {
+    let (positions, mut outputs) = (planes.len() / session.planes_len(), Outputs::default());
+    session.run(planes, positions, &mut outputs)?;
     Ok(outputs)
 }
 
@@ -209,6 +213,7 @@ fn deal(planes: &[u8], planes_len: usize) -> [Vec<u8>; 2] {
 
 #[cfg(test)]
 mod tests {
+    use tengen_inference::{REPRODUCTION_TOLERANCE, run_probes};
     use tengen_network::{ActivationRange, FP32_MODEL, Metadata, Precision, read_metadata};
 
     use super::*;
@@ -282,6 +287,13 @@ mod tests {
         }
         metadata.precision = Precision::Fp32;
         assert_eq!(metadata, export.metadata, "all else is what the fp32 file says");
+        // What it answers for the probes is told with it: its own answers, not those of the fp32 file.
+        let mut again = session(&int8.file, 2).unwrap();
+        let difference = run_probes(&mut again, &int8.answers, REPRODUCTION_TOLERANCE);
+        assert!(difference.is_ok(), "{difference:?}");
+        let asked = |probes: &[Probe]| probes.iter().map(|probe| probe.planes.clone()).collect::<Vec<_>>();
+        assert_eq!(asked(&int8.answers), asked(&export.probes));
+        assert_ne!(int8.answers, export.probes, "it is rounded");
         // The same again, byte for byte.
         let again = variants(&shape, &export, &planes, &ExportSection::default(), 1);
         assert_eq!(again[0].file, int8.file);

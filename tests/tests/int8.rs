@@ -123,6 +123,12 @@ fn assert_games(data: &Path, shown: &dyn Fn(&str) -> Value) {
     let count = |sql: &str| -> u64 { database.query_row(sql, [], |row| row.get(0)).unwrap() };
     assert!(count("SELECT sum(audited) FROM audits") > 0);
     assert_eq!(count("SELECT sum(failed) FROM audits"), 0);
+    // Each file came with what it answered, and is played: so it answers the same here.
+    assert!(count("SELECT count(*) FROM model_variants") > 0);
+    assert_eq!(
+        count("SELECT count(*) FROM model_variants WHERE length(answers) = 0"),
+        0
+    );
 
     let game = records
         .iter()

@@ -1,15 +1,18 @@
-//! The reduced precision of a network: which is wanted here, whether it is still the network here, and whether it is faster.
+//! The reduced precision of a network: which is wanted here, whether it is still the network here and computes what it did
+//! where it was made, and whether it is faster.
 
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tengen_inference::{
-    Fidelity, InferenceError, Probe, Session, SessionOptions, TIMED_BATCH_MAX, batch_times, compare_precisions,
+    Fidelity, InferenceError, Probe, REPRODUCTION_TOLERANCE, Session, SessionOptions, TIMED_BATCH_MAX, batch_times,
+    compare_precisions, run_probes,
 };
 use tengen_network::{Metadata, read_metadata};
 use tengen_proto::v1;
 use tengen_records::{ModelId, Precision, precision_from_wire};
+use tengen_selfplay::wire::own_probes;
 use tengen_selfplay::{ModelBytes, check_variant};
 use tengen_service::run_config::WantedPrecision;
 
@@ -57,7 +60,15 @@ pub(super) enum FellBack {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The file computes something else here.
+    /// The file computes something else here than where it was made.
+    #[error("network {} computes something else in {precision} here than where it was made: {source}", id.short())]
+    Elsewhere {
+        id: ModelId,
+        precision: Precision,
+        #[source]
+        source: InferenceError,
+    },
+    /// The file is not the network here.
     #[error("network {} is another one in {precision} here: {found}", id.short())]
     Unfaithful {
         id: ModelId,
@@ -76,10 +87,19 @@ enum Timing {
 }
 
 /// What a trial found.
-struct Trial {
-    found: Fidelity,
-    /// Median times of a full batch, in fp32 and in the reduced precision, where they were to be measured.
-    times: Option<[Duration; 2]>,
+enum Trial {
+    /// The file does not give here what it gave where it was made.
+    Elsewhere(InferenceError),
+    /// It is too far from fp32 here.
+    Unfaithful(Fidelity),
+    /// It is the network here.
+    Faithful {
+        found: Fidelity,
+        /// Greatest difference from what it gave where it was made.
+        difference: f32,
+        /// Median times of a full batch, in fp32 and in the reduced precision, where they were to be measured.
+        times: Option<[Duration; 2]>,
+    },
 }
 
 impl Models {
@@ -117,14 +137,23 @@ impl Models {
             None => Timing::Wanted,
             Some(_) => Timing::Settled,
         };
-        let trial = self.try_out(proven, &model, timing).await.map_err(unusable)?;
-        let Trial { found, times } = trial;
-        if !found.is_faithful() {
-            return Err(FellBack::Unfaithful { id, precision, found });
+        let planes = proven.probes.iter().map(|probe| probe.planes.as_slice());
+        let own = own_probes(planes, &offered.answers).map_err(|error| unusable(error.into()))?;
+        let trial = self.try_out(proven, own, &model, timing).await;
+        match trial.map_err(unusable)? {
+            Trial::Elsewhere(source) => Err(FellBack::Elsewhere { id, precision, source }),
+            Trial::Unfaithful(found) => Err(FellBack::Unfaithful { id, precision, found }),
+            Trial::Faithful {
+                found,
+                difference,
+                times,
+            } => {
+                let model_id = id.short();
+                tracing::info!(model = %model_id, %precision, difference, %found, "a reduced precision is faithful here");
+                let is_faster = times.is_none_or(|times| self.note_speed(shape, precision, times));
+                Ok(is_faster.then_some(model))
+            }
         }
-        tracing::info!(model = %id.short(), %precision, %found, "a reduced precision is faithful here");
-        let is_faster = times.is_none_or(|times| self.note_speed(shape, precision, times));
-        Ok(is_faster.then_some(model))
     }
 
     /// The file, if it says that it is the network in this precision.
@@ -151,11 +180,12 @@ impl Models {
     async fn try_out(
         &self,
         network: Proven,
+        own: Vec<Probe>,
         model: &Arc<ModelBytes>,
         timing: Timing,
     ) -> Result<Trial, Box<dyn Error + Send + Sync>> {
         let (model, sessions) = (Arc::clone(model), self.sessions.clone());
-        let trial = tokio::task::spawn_blocking(move || trial(network, &model, &sessions, timing));
+        let trial = tokio::task::spawn_blocking(move || trial(network, &own, &model, &sessions, timing));
         Ok(trial.await??)
     }
 
@@ -207,40 +237,75 @@ fn shape(metadata: &Metadata) -> String {
     format!("{blocks}x{channels} {heads}")
 }
 
-/// Compares the two on every device; they are timed on the first.
+/// Whether this provider computes a precision as the CPU did that made the file. A GPU has arithmetic of its own for 16 bits,
+/// which that CPU did not have.
+fn is_comparable(precision: Precision, provider: &str) -> bool {
+    precision != Precision::Fp16 || provider.contains("CPU")
+}
+
+/// Compares the file on every device with what it answered where it was made (`own`) and with fp32; the two are timed on the
+/// first.
 fn trial(
     network: Proven,
+    own: &[Probe],
     model: &ModelBytes,
     devices: &[SessionOptions],
     timing: Timing,
 ) -> Result<Trial, InferenceError> {
     let Proven { sessions, probes, .. } = network;
     let planes: Vec<u8> = probes.iter().flat_map(|probe| &probe.planes).copied().collect();
-    let mut trial = Trial {
-        found: Fidelity::default(),
-        times: None,
-    };
+    let (mut found, mut difference, mut times) = (Fidelity::default(), 0.0f32, None);
     for (at, (mut whole, options)) in sessions.into_iter().zip(devices).enumerate() {
         let mut reduced = Session::load(model.bytes(), options)?;
-        trial.found = compare_precisions(&mut whole, &mut reduced, &planes, probes.len())?;
-        if !trial.found.is_faithful() {
-            trial.times = None;
+        if is_comparable(model.precision(), reduced.provider()) {
+            match run_probes(&mut reduced, own, REPRODUCTION_TOLERANCE) {
+                Ok(here) => difference = difference.max(here),
+                Err(error @ InferenceError::ProbeDiffers { .. }) => return Ok(Trial::Elsewhere(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        found = compare_precisions(&mut whole, &mut reduced, &planes, probes.len())?;
+        if !found.is_faithful() {
             break;
         }
         if at == 0 && timing == Timing::Wanted {
-            trial.times = Some(batch_times(
+            times = Some(batch_times(
                 [&mut whole, &mut reduced],
                 &planes,
                 options.batch_max.min(TIMED_BATCH_MAX),
             )?);
         }
     }
-    Ok(trial)
+    Ok(match found.is_faithful() {
+        true => Trial::Faithful {
+            found,
+            difference,
+            times,
+        },
+        false => Trial::Unfaithful(found),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_halves_on_a_gpu_cannot_be_held_against_where_they_were_made() {
+        let (cpu, cuda) = ("CPUExecutionProvider", "CUDAExecutionProvider");
+        for (precision, provider, expected) in [
+            (Precision::Int8, cpu, true),
+            (Precision::Int8, cuda, true),
+            (Precision::Fp16, cpu, true),
+            (Precision::Fp16, cuda, false),
+        ] {
+            assert_eq!(
+                is_comparable(precision, provider),
+                expected,
+                "{precision} on {provider}"
+            );
+        }
+    }
 
     #[test]
     fn auto_takes_the_reduced_precision_of_the_device() {

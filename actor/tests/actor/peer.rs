@@ -17,7 +17,7 @@ use tengen_proto::v1::get_work_response::Work as WireWork;
 use tengen_proto::v1::model_service_server::{ModelService, ModelServiceServer};
 use tengen_proto::v1::{
     DownloadModelRequest, Fidelity, GetModelRequest, GetWorkRequest, GetWorkResponse, ListModelsRequest,
-    ListModelsResponse, Model, ModelChunk, ModelVariant, Probe, PublishModelRequest, RegisterActorRequest,
+    ListModelsResponse, Model, ModelChunk, ModelVariant, Probe, ProbeAnswer, PublishModelRequest, RegisterActorRequest,
     RegisterActorResponse, ReportActorRequest, ReportActorResponse, SubmitGameRequest, SubmitGameResponse, Verdict,
     Wait, WatchChampionRequest,
 };
@@ -97,6 +97,8 @@ pub(crate) struct State {
     /// Probes of every network that has none of its own.
     pub(crate) probes: Vec<Probe>,
     pub(crate) own_probes: BTreeMap<ModelId, Vec<Probe>>,
+    /// What the variants, by their files, answered for the probes where they were made; nothing is known of the others.
+    pub(crate) answers: BTreeMap<ModelId, Vec<ProbeAnswer>>,
     /// What the next downloads do wrong, in order.
     pub(crate) download_faults: VecDeque<DownloadFault>,
     /// Where each download began.
@@ -150,6 +152,7 @@ impl Peer {
             variants: Vec::new(),
             probes: Vec::new(),
             own_probes: BTreeMap::new(),
+            answers: BTreeMap::new(),
             download_faults: VecDeque::new(),
             download_offsets: Vec::new(),
         };
@@ -391,13 +394,14 @@ pub(crate) fn variant(
     ModelBytes::variant(network.id(), precision, bytes)
 }
 
-fn described(file: &ModelBytes) -> ModelVariant {
+fn described(file: &ModelBytes, answers: Option<&Vec<ProbeAnswer>>) -> ModelVariant {
     ModelVariant {
         precision: precision_to_wire(file.precision()).into(),
         file_id: file.file_id().to_bytes().to_vec(),
         size_bytes: file.bytes().len() as u64,
         sha256: Vec::new(),
         fidelity: Some(Fidelity::default()),
+        answers: answers.cloned().unwrap_or_default(),
     }
 }
 
@@ -511,7 +515,9 @@ impl ModelService for Peer {
             model_id: model.id().to_bytes().to_vec(),
             size_bytes: model.bytes().len() as u64,
             probes: state.own_probes.get(&model.id()).unwrap_or(&state.probes).clone(),
-            variants: variants.map(|variant| described(variant)).collect(),
+            variants: variants
+                .map(|variant| described(variant, state.answers.get(&variant.file_id())))
+                .collect(),
             ..Model::default()
         }))
     }

@@ -8,9 +8,9 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_actor::Options;
 use tengen_games::{Action, AnyGame};
-use tengen_inference::{Outputs, Session, SessionOptions, softmax};
+use tengen_inference::{REPRODUCTION_TOLERANCE, Session, SessionOptions, answered};
 use tengen_network::{Weights, read_weights};
-use tengen_proto::v1::Probe;
+use tengen_proto::v1::{Probe, ProbeAnswer};
 use tengen_records::{LeaseId, Precision};
 use tengen_selfplay::{MatchGame, ModelBytes, Plan};
 use tengen_service::run_config::WantedPrecision;
@@ -28,24 +28,35 @@ fn wanting(server: &Server, data: &Path, precision: WantedPrecision) -> Options 
     }
 }
 
-/// Positions with what the network says of them.
-fn probes(game: &AnyGame, network: &ModelBytes) -> Vec<Probe> {
+/// Positions with what the file says of them.
+fn probes(game: &AnyGame, file: &ModelBytes) -> Vec<Probe> {
     tengen_inference::init(None).unwrap();
-    let mut session = Session::load(network.bytes(), &SessionOptions::default()).unwrap();
+    let mut session = Session::load(file.bytes(), &SessionOptions::default()).unwrap();
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
     let len = game.spec().planes_len();
     let planes: Vec<u8> = (0..PROBES * len).map(|_| u8::from(rng.random_bool(0.3))).collect();
-    let mut outputs = Outputs::default();
-    session.run(&planes, PROBES, &mut outputs).unwrap();
-    let probe = |(index, planes): (usize, &[u8])| {
-        let (policy, wdl) = outputs.position(index);
-        Probe {
-            planes: planes.to_vec(),
-            policy: softmax(policy),
-            wdl: softmax(&wdl),
-        }
+    let position = |planes: &[u8]| tengen_inference::Probe {
+        planes: planes.to_vec(),
+        policy: Vec::new(),
+        wdl: [0.0; 3],
     };
-    planes.chunks(len).enumerate().map(probe).collect()
+    let positions: Vec<_> = planes.chunks(len).map(position).collect();
+    let answers = answered(&mut session, &positions).unwrap().into_iter();
+    let probe = |answer: tengen_inference::Probe| Probe {
+        planes: answer.planes,
+        policy: answer.policy,
+        wdl: answer.wdl.to_vec(),
+    };
+    answers.map(probe).collect()
+}
+
+/// What the file says of them, as it is published with it.
+fn answers(game: &AnyGame, file: &ModelBytes) -> Vec<ProbeAnswer> {
+    let answer = |probe: Probe| ProbeAnswer {
+        policy: probe.policy,
+        wdl: probe.wdl,
+    };
+    probes(game, file).into_iter().map(answer).collect()
 }
 
 fn weights(network: &ModelBytes) -> Weights {
@@ -140,6 +151,38 @@ async fn an_int8_that_is_another_network_here_is_never_played_and_that_is_said()
         .await;
         actor.drain().await.unwrap();
         assert_eq!(stated(&peer.state(), lease), [Precision::Fp32].into(), "{wanted:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_int8_that_computes_something_else_here_than_where_it_was_made_is_never_played_and_that_is_said() {
+    type Spoil = fn(&mut Vec<ProbeAnswer>);
+    // Near enough to fp32 all the same.
+    let far: Spoil = |answers| answers[1].wdl[1] += 2.0 * REPRODUCTION_TOLERANCE;
+    let cases: [(Spoil, Precision, &str); 4] = [
+        (|_| {}, Precision::Int8, ""),
+        (far, Precision::Fp32, "computes something else in int8 here"),
+        (|answers| answers.truncate(3), Precision::Fp32, "3 answers to 4 probes"),
+        (|answers| answers.clear(), Precision::Int8, ""),
+    ];
+    for (spoil, expected, part) in cases {
+        let data = tempfile::tempdir().unwrap();
+        let peer = peer(1, weights);
+        let file = Arc::clone(&peer.state().variants[0]);
+        let mut made = answers(&peer.game, &file);
+        spoil(&mut made);
+        peer.state().answers.insert(file.file_id(), made);
+        let lease = peer.order(1, self_play(2), 4);
+        let server = peer.serve(ANY_PORT).await;
+        let actor = Running::start(wanting(&server, data.path(), WantedPrecision::Int8));
+        peer.until("two games and a word about them", |state| {
+            let (precision, why) = told(state);
+            let is_said = why.is_empty() == part.is_empty() && why.contains(part);
+            state.stored.len() == 2 && precision == expected.as_str() && is_said
+        })
+        .await;
+        actor.drain().await.unwrap();
+        assert_eq!(stated(&peer.state(), lease), [expected].into(), "{part}");
     }
 }
 

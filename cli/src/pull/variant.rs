@@ -117,6 +117,7 @@ mod tests {
                 policy_agreement: 0.987,
                 value_error: 0.011,
             }),
+            answers: Vec::new(),
         };
         let later = ModelVariant {
             precision: 77,

@@ -1,5 +1,5 @@
 //! The networks that audits evaluate with: read when a game needs them, a few kept, and those in a reduced precision
-//! compared with fp32 on this CPU before they are held against anybody.
+//! compared on this CPU, with what they answered where they were made and with fp32, before they are held against anybody.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,10 +8,12 @@ use prost::Message;
 use tengen_proto::v1;
 use tengen_records::{ModelId, Precision};
 use tengen_selfplay::ModelBytes;
-use tengen_selfplay::audit::divergence;
+use tengen_selfplay::audit::{Fidelity, InferenceError, divergence, reproduction};
+use tengen_selfplay::wire::{WireError, own_probes};
 
 use super::Miss;
 use crate::files::ModelFiles;
+use crate::messages;
 use crate::store::variants::VariantRow;
 use crate::store::{Readers, StoreError, models, variants};
 
@@ -37,7 +39,34 @@ pub(super) struct Library {
 
 struct Held {
     model: Arc<ModelBytes>,
-    is_proven: bool,
+    /// Why it proves nothing here.
+    doubt: Option<Doubt>,
+}
+
+impl Held {
+    fn found(&self) -> Found {
+        match self.doubt {
+            None => Found::Ready(Arc::clone(&self.model)),
+            Some(_) => Found::Unproven,
+        }
+    }
+}
+
+/// Why a file in a reduced precision is held against nobody.
+#[derive(Debug, thiserror::Error)]
+enum Doubt {
+    /// This CPU computes something else with it than the one that made it, or cannot run it.
+    #[error("this CPU does not reproduce it: {0}")]
+    Elsewhere(InferenceError),
+    /// What it answered is not told as it should be.
+    #[error(transparent)]
+    Answers(#[from] WireError),
+    /// It is not the network here.
+    #[error("it is another network here: {0}")]
+    Unfaithful(Fidelity),
+    /// One of the two files does not run.
+    #[error("it does not run here: {0}")]
+    Fails(InferenceError),
 }
 
 impl Library {
@@ -55,7 +84,7 @@ impl Library {
         if let Some(found) = self.held(id, precision) {
             return Ok(found);
         }
-        let variants = self.readers.with(|connection| variants::of(connection, id))?;
+        let variants = self.readers.with(|connection| variants::with_answers(connection, id))?;
         match variants.into_iter().find(|variant| variant.precision == precision) {
             Some(variant) => self.variant(&variant),
             None => Ok(Found::Ready(self.network(id)?)),
@@ -66,22 +95,33 @@ impl Library {
         let wanted = |held: &Held| held.model.id() == id && held.model.precision() == precision;
         let at = self.held.iter().position(wanted)?;
         let held = self.held.remove(at)?;
-        let found = match held.is_proven {
-            true => Found::Ready(Arc::clone(&held.model)),
-            false => Found::Unproven,
-        };
+        let found = held.found();
         self.held.push_back(held);
         Some(found)
     }
 
-    fn hold(&mut self, model: &Arc<ModelBytes>, is_proven: bool) {
-        self.held.push_back(Held {
-            model: Arc::clone(model),
-            is_proven,
-        });
+    fn hold(&mut self, model: Arc<ModelBytes>, doubt: Option<Doubt>) -> Found {
+        let held = Held { model, doubt };
+        let found = held.found();
+        self.held.push_back(held);
         if self.held.len() > FILES_MAX {
             self.held.pop_front();
         }
+        found
+    }
+
+    /// What is held against nobody because it proves nothing here, and why, for people: of the files at hand the one that was
+    /// used last. Empty when there is none.
+    pub(super) fn withheld(&self) -> String {
+        let doubted = self.held.iter().rev().find_map(|held| {
+            let (model, doubt) = (&held.model, held.doubt.as_ref()?);
+            Some(format!(
+                "{} of network {}: {doubt}",
+                model.precision(),
+                model.id().short()
+            ))
+        });
+        doubted.unwrap_or_default()
     }
 
     /// The network in fp32.
@@ -93,11 +133,11 @@ impl Library {
         if model.id() != id {
             return Err(Miss::Damaged(id));
         }
-        self.hold(&model, true);
+        self.hold(Arc::clone(&model), None);
         Ok(model)
     }
 
-    /// The network in a reduced precision, compared with fp32 on its probes as actors compare it.
+    /// The network in a reduced precision, compared on its probes as actors compare it.
     fn variant(&mut self, row: &VariantRow) -> Result<Found, Miss> {
         let network = self.network(row.model)?;
         let model = ModelBytes::variant(row.model, row.precision, self.read(row.file)?);
@@ -105,27 +145,18 @@ impl Library {
             return Err(Miss::Damaged(row.file));
         }
         let probes = self.probes(row.model)?;
-        let planes: Vec<u8> = probes.iter().flat_map(|probe| &probe.planes).copied().collect();
         let (id, precision) = (row.model.short(), row.precision);
-        let is_proven = match divergence(&network, &model, &planes, probes.len()) {
-            Ok(found) if found.is_faithful() => {
-                tracing::info!(model = %id, %precision, %found, "a reduced precision is audited");
-                true
+        let doubt = match examined(&network, &model, &probes, &messages::answers(row)?) {
+            Ok((difference, found)) => {
+                tracing::info!(model = %id, %precision, difference, %found, "a reduced precision is audited");
+                None
             }
-            Ok(found) => {
-                tracing::warn!(model = %id, %precision, %found, "a reduced precision is not audited: it is not faithful here");
-                false
-            }
-            Err(error) => {
-                tracing::warn!(model = %id, %precision, %error, "a reduced precision is not audited: it does not run here");
-                false
+            Err(doubt) => {
+                tracing::warn!(model = %id, %precision, why = %doubt, "a reduced precision is not audited");
+                Some(doubt)
             }
         };
-        self.hold(&model, is_proven);
-        Ok(match is_proven {
-            true => Found::Ready(model),
-            false => Found::Unproven,
-        })
+        Ok(self.hold(model, doubt))
     }
 
     fn read(&self, id: ModelId) -> Result<Vec<u8>, Miss> {
@@ -137,5 +168,23 @@ impl Library {
         let encoded = row.map(|row| row.probes).unwrap_or_default();
         let model = v1::Model::decode(&encoded[..]).map_err(|error| StoreError::corrupt("probes", error))?;
         Ok(model.probes)
+    }
+}
+
+/// Compares a file in a reduced precision with what it answered where it was made, and with the network in fp32: how far it is
+/// from the one and from the other on this CPU.
+fn examined(
+    network: &ModelBytes,
+    model: &ModelBytes,
+    probes: &[v1::Probe],
+    answers: &[v1::ProbeAnswer],
+) -> Result<(f32, Fidelity), Doubt> {
+    let own = own_probes(probes.iter().map(|probe| probe.planes.as_slice()), answers)?;
+    let difference = reproduction(model, &own).map_err(Doubt::Elsewhere)?;
+    let planes: Vec<u8> = probes.iter().flat_map(|probe| &probe.planes).copied().collect();
+    let found = divergence(network, model, &planes, probes.len()).map_err(Doubt::Fails)?;
+    match found.is_faithful() {
+        true => Ok((difference, found)),
+        false => Err(Doubt::Unfaithful(found)),
     }
 }

@@ -207,6 +207,16 @@ enum Miss {
     Audit(#[from] AuditError),
 }
 
+impl Miss {
+    fn tell(&self, game: RecordId) {
+        match self {
+            // That was said when the network was looked at, and stands in the status.
+            Miss::Unproven(..) => tracing::debug!(%game, error = %self, "a game is not audited"),
+            _ => tracing::warn!(%game, error = %self, "a game could not be audited"),
+        }
+    }
+}
+
 /// Plies of a record, and the networks to evaluate them with.
 type Evidence = (Vec<usize>, Vec<Arc<ModelBytes>>);
 
@@ -230,7 +240,7 @@ impl Desk {
             let report = match self.audit(&sampled) {
                 Ok(report) => report,
                 Err(miss) => {
-                    tracing::warn!(game = %sampled.game, error = %miss, "a game could not be audited");
+                    miss.tell(sampled.game);
                     self.missed.fetch_add(1, Ordering::Relaxed);
                     None
                 }
@@ -282,13 +292,19 @@ impl Desk {
         }
     }
 
-    /// Hands findings to the owner until they are committed; `false` when the process stops first.
+    /// Hands findings to the owner until they are committed, and what is not judged; `false` when the process stops first.
     async fn tell(&self, report: Option<AuditReport>) -> bool {
         let mut backoff = Backoff::default();
         loop {
             let missed = self.missed.swap(0, Ordering::Relaxed);
             let report = report.clone().map(Box::new);
-            let request = |reply| Request::Audited { report, missed, reply };
+            let withheld = self.library.withheld();
+            let request = |reply| Request::Audited {
+                report,
+                missed,
+                withheld,
+                reply,
+            };
             if self.run.ask(request).await.is_ok() {
                 return true;
             }

@@ -120,6 +120,15 @@ impl State {
         Ok(())
     }
 
+    /// How games are audited, and what is not judged here, for people.
+    pub(super) fn audit(&self) -> String {
+        let says = &self.facts.audit;
+        match self.withheld.as_str() {
+            "" => says.clone(),
+            withheld => format!("{says}; not judged: {withheld}"),
+        }
+    }
+
     /// Audits of all actors together.
     pub(super) fn audit_totals(&self) -> AuditCount {
         self.audits

@@ -244,6 +244,8 @@ pub(crate) enum Request {
     Audited {
         report: Option<Box<AuditReport>>,
         missed: u64,
+        /// What is not judged on this machine and why, for people; empty when everything is.
+        withheld: String,
         reply: oneshot::Sender<()>,
     },
     /// Let time pass.

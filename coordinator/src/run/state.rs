@@ -43,6 +43,8 @@ pub(super) struct State {
     pub(super) opening_paths: BTreeMap<String, u64>,
     pub(super) actors: BTreeMap<String, ActorRow>,
     pub(super) audits: BTreeMap<String, AuditCount>,
+    /// What audits do not judge on this machine and why; empty when they judge everything.
+    pub(super) withheld: String,
     pub(super) champion: models::ModelRow,
     pub(super) players: PlayerBook,
     /// Games of rating matches stored.
@@ -118,6 +120,7 @@ impl State {
             opening_paths: games::opening_paths(connection)?,
             actors: rows.collect(),
             audits: audits::counts(connection)?,
+            withheld: String::new(),
             champion,
             players,
             rating_games: rated_games(connection)?,
@@ -135,6 +138,7 @@ impl State {
     /// Takes over a state read again from the database; what is only in memory stays.
     pub(super) fn replace_by(&mut self, fresh: State) {
         let old = std::mem::replace(self, fresh);
+        self.withheld = old.withheld;
         self.live_actors = old.live_actors;
         self.live_learner = old.live_learner;
         self.rate = old.rate;
@@ -215,7 +219,13 @@ impl State {
                 self.progress.window_epoch = self.progress.window_epoch.max(above) + 1;
                 out.reply(reply, self.progress.window_epoch);
             }
-            Request::Audited { report, missed, reply } => {
+            Request::Audited {
+                report,
+                missed,
+                withheld,
+                reply,
+            } => {
+                self.withheld = withheld;
                 self.audited(connection, report.as_deref(), missed, now)?;
                 out.reply(reply, ());
             }

@@ -151,7 +151,7 @@ impl State {
             audited: audits.audited,
             audit_failed: audits.failed,
             audit_missed: audits.missed,
-            audit: self.facts.audit.clone(),
+            audit: self.audit(),
             steering: Some(self.steering_message()),
             settings_revision: self.facts.settings_revision,
             usage: Some(self.usage.usage()),

@@ -163,6 +163,7 @@ fn examine(
                 id: row.id,
                 metadata: &metadata,
                 shape: &facts.shape,
+                probes: model.probes.len(),
             };
             variant::examine(&format!("model.variants[{n}]"), announced, precision, bytes, &network)
         })
@@ -276,11 +277,7 @@ fn same(what: &str, stated: &str, wanted: &str) -> Result<(), Status> {
 fn check_probes(facts: &RunFacts, probes: &[v1::Probe]) -> Result<(), Status> {
     let spec = facts.game.spec();
     let fits = |probe: &v1::Probe| {
-        let outputs = probe.policy.iter().chain(&probe.wdl);
-        probe.planes.len() == spec.planes_len()
-            && probe.policy.len() == spec.actions.len()
-            && probe.wdl.len() == 3
-            && outputs.into_iter().all(|output| output.is_finite())
+        probe.planes.len() == spec.planes_len() && fit(&probe.policy, &probe.wdl, spec.actions.len())
     };
     match probes.iter().position(|probe| !fits(probe)) {
         Some(n) => Err(errors::bad_field(
@@ -293,6 +290,11 @@ fn check_probes(facts: &RunFacts, probes: &[v1::Probe]) -> Result<(), Status> {
         )),
         None => Ok(()),
     }
+}
+
+/// Whether these are outputs for one position of a game with so many actions.
+fn fit(policy: &[f32], wdl: &[f32], actions: usize) -> bool {
+    policy.len() == actions && wdl.len() == 3 && policy.iter().chain(wdl).all(|output| output.is_finite())
 }
 
 /// Removes those of the files that the run does not know.

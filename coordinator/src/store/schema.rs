@@ -15,7 +15,7 @@ pub const VERSION: u32 = MIGRATIONS.len() as u32;
 /// Folder within the data folder that keeps the copies made before migrations.
 pub const BACKUPS: &str = "backups";
 
-const MIGRATIONS: [&str; 10] = [
+const MIGRATIONS: [&str; 11] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
@@ -26,6 +26,7 @@ const MIGRATIONS: [&str; 10] = [
     include_str!("schema_8.sql"),
     include_str!("schema_9.sql"),
     include_str!("schema_10.sql"),
+    include_str!("schema_11.sql"),
 ];
 
 /// The schema version of a database, 0 when it is empty.
@@ -97,7 +98,9 @@ fn check_references(connection: &Connection) -> Result<(), StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{FILE_NAME, open_writer};
+    use tengen_records::ModelId;
+
+    use super::super::{FILE_NAME, open_writer, variants};
     use super::*;
 
     #[test]
@@ -129,6 +132,30 @@ mod tests {
         );
         let left: u32 = raw.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
         assert_eq!(left, VERSION + 1);
+    }
+
+    #[test]
+    fn a_file_that_was_published_before_answers_were_kept_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = Connection::open(folder.path().join(FILE_NAME)).unwrap();
+        old.pragma_update(None, "foreign_keys", false).unwrap();
+        for sql in &MIGRATIONS[..10] {
+            old.execute_batch(sql).unwrap();
+        }
+        old.execute_batch(
+            "INSERT INTO settings (revision, toml, created_ms) VALUES (1, '', 0);
+             INSERT INTO models (model, iteration, step, state, created_ms, size_bytes, sha256, metadata_json, verdict,
+                 settings_revision, file_name, probes)
+                 VALUES (zeroblob(32), 1, 9, 'champion', 0, 1, x'', '', '', 1, 'a.onnx', x'');
+             INSERT INTO model_variants VALUES (zeroblob(32), 'int8', zeroblob(32), 1, x'', 'b.onnx', 1, 0.0, 1.0, 0.0);",
+        )
+        .unwrap();
+        old.pragma_update(None, "user_version", 10).unwrap();
+        drop(old);
+        let migrated = open_writer(folder.path()).unwrap();
+        let kept = variants::with_answers(&migrated, ModelId([0; 32])).unwrap();
+        assert_eq!((kept.len(), kept[0].file_name.as_str()), (1, "b.onnx"));
+        assert!(kept[0].answers.is_empty());
     }
 
     #[test]

@@ -36,12 +36,15 @@ pub struct VariantRow {
     pub file_name: String,
     /// How near it is to fp32.
     pub fidelity: Fidelity,
+    /// What it answered for the network's probes where it was made, as an encoded `tengen.v1.ModelVariant` with nothing else;
+    /// empty where it was published without, and in listings.
+    pub answers: Vec<u8>,
 }
 
 /// Stores a network's file in a reduced precision. The network is stored already.
 pub fn insert(connection: &Connection, variant: &VariantRow) -> Result<(), StoreError> {
     let sql = "INSERT INTO model_variants (model, precision, file, size_bytes, sha256, file_name, positions, policy_kl, \
-               policy_agreement, value_error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+               policy_agreement, value_error, answers) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     let Fidelity {
         positions,
         policy_kl,
@@ -60,17 +63,29 @@ pub fn insert(connection: &Connection, variant: &VariantRow) -> Result<(), Store
             positions,
             policy_kl,
             policy_agreement,
-            value_error
+            value_error,
+            variant.answers
         ],
     )?;
     Ok(())
 }
 
-/// The reduced precisions that a network comes in, by name.
+/// The reduced precisions that a network comes in, by name, without answers.
 pub fn of(connection: &Connection, model: ModelId) -> Result<Vec<VariantRow>, StoreError> {
-    let sql = "SELECT precision, file, size_bytes, sha256, file_name, positions, policy_kl, policy_agreement, value_error \
-               FROM model_variants WHERE model = ?1 ORDER BY precision";
-    let mut statement = connection.prepare_cached(sql)?;
+    select(connection, model, "x''")
+}
+
+/// The same with answers.
+pub fn with_answers(connection: &Connection, model: ModelId) -> Result<Vec<VariantRow>, StoreError> {
+    select(connection, model, "answers")
+}
+
+fn select(connection: &Connection, model: ModelId, answers: &str) -> Result<Vec<VariantRow>, StoreError> {
+    let sql = format!(
+        "SELECT precision, file, size_bytes, sha256, file_name, positions, policy_kl, policy_agreement, value_error, \
+         {answers} FROM model_variants WHERE model = ?1 ORDER BY precision"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([model.0])?;
     let mut variants = Vec::new();
     while let Some(row) = rows.next()? {
@@ -88,6 +103,7 @@ pub fn of(connection: &Connection, model: ModelId) -> Result<Vec<VariantRow>, St
                 policy_agreement: row.get(7)?,
                 value_error: row.get(8)?,
             },
+            answers: row.get(9)?,
         });
     }
     Ok(variants)

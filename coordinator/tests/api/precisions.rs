@@ -11,7 +11,8 @@ use tengen_network::{Weights, model_id, random_weights, read_weights};
 use tengen_proto::v1;
 use tengen_proto::v1::Verdict;
 use tengen_records::{ModelId, Precision, Record};
-use tengen_selfplay::ModelBytes;
+use tengen_selfplay::audit::{evaluator, load_runtime};
+use tengen_selfplay::{Evaluator, ModelBytes};
 use tonic::Code;
 
 use crate::audits::{champion, dealt_with, play};
@@ -49,10 +50,19 @@ async fn download(rig: &Rig, id: &[u8]) -> Vec<u8> {
     rig.download(&named, 0).await
 }
 
+/// An answer to the one probe that these networks have.
+fn answer() -> v1::ProbeAnswer {
+    v1::ProbeAnswer {
+        policy: vec![0.125; 9],
+        wdl: vec![0.5, 0.25, 0.25],
+    }
+}
+
 #[tokio::test]
 async fn a_network_and_its_variants_are_published_listed_and_downloaded_together() {
     let (rig, mut learner) = run_with_iteration().await;
-    let (model, bytes) = learner.network_in(1, &[Precision::Int8, Precision::Fp16]);
+    let (mut model, bytes) = learner.network_in(1, &[Precision::Int8, Precision::Fp16]);
+    model.variants[0].answers = vec![answer()];
     let published = learner
         .publish_bytes(model.clone(), bytes.clone())
         .await
@@ -76,10 +86,14 @@ async fn a_network_and_its_variants_are_published_listed_and_downloaded_together
         for announced in &model.variants {
             let file = &bytes[from..][..announced.size_bytes as usize];
             from += file.len();
-            let expected = v1::ModelVariant {
+            let mut expected = v1::ModelVariant {
                 sha256: Sha256::digest(file).to_vec(),
                 ..announced.clone()
             };
+            // Lists have neither probes nor answers to them.
+            if told.probes.is_empty() {
+                expected.answers.clear();
+            }
             assert!(told.variants.contains(&expected), "{expected:?} in {told:?}");
             assert!(download(&rig, &announced.file_id).await == file, "the file itself");
         }
@@ -109,9 +123,33 @@ async fn a_network_and_its_variants_are_published_listed_and_downloaded_together
     rig.stop().await;
 }
 
+/// Makes a publication what it must not be.
+type Spoil = fn(&mut v1::Model, &mut Vec<u8>);
+
+/// Answers of a variant that do not fit its network's probes, and what is said of them.
+const OTHER_ANSWERS: [(Spoil, &str); 3] = [
+    (
+        |model, _| model.variants[0].answers = vec![answer(); 2],
+        "variants[0].answers: there are 2 for 1 probes",
+    ),
+    (
+        |model, _| {
+            model.variants[0].answers = vec![answer()];
+            model.variants[0].answers[0].policy.pop();
+        },
+        "answer 0 does not fit the game",
+    ),
+    (
+        |model, _| {
+            model.variants[0].answers = vec![answer()];
+            model.variants[0].answers[0].wdl[2] = f32::NAN;
+        },
+        "answer 0 does not fit the game",
+    ),
+];
+
 #[tokio::test]
 async fn a_publication_whose_variants_are_not_what_they_are_said_to_be_is_refused_whole() {
-    type Spoil = fn(&mut v1::Model, &mut Vec<u8>);
     let (rig, mut learner) = run_with_iteration().await;
     let (good, bytes) = learner.network_in(1, &[Precision::Int8]);
     let before = files(&rig);
@@ -135,7 +173,7 @@ async fn a_publication_whose_variants_are_not_what_they_are_said_to_be_is_refuse
         (|model, _| model.variants[0].fidelity = None, "fidelity: it is missing"),
         (|model, _| model.probes.clear(), "model.probes: there are none"),
     ];
-    for (spoil, expected) in cases {
+    for (spoil, expected) in cases.into_iter().chain(OTHER_ANSWERS) {
         let (mut model, mut bytes) = (good.clone(), bytes.clone());
         spoil(&mut model, &mut bytes);
         let refused = learner.publish_bytes(model, bytes).await.expect_err(expected);
@@ -368,6 +406,7 @@ async fn what_is_not_faithful_on_the_coordinators_own_cpu_is_held_against_nobody
     let status = dealt_with(&rig, games + missed).await;
     assert_eq!((status.audit_missed, status.audit_failed), (missed, 0));
     assert_eq!(status.actors[0].strikes, 0);
+    assert!(status.audit.contains("it is another network here"), "{}", status.audit);
     // The network itself is audited as ever.
     let work = work_with(&mut actor, &model).await;
     let records = play(&work, ModelBytes::new(network));
@@ -375,4 +414,51 @@ async fn what_is_not_faithful_on_the_coordinators_own_cpu_is_held_against_nobody
     let status = dealt_with(&rig, games + missed + more).await;
     assert_eq!((status.audited, status.audit_failed), (games + more, 0));
     rig.stop().await;
+}
+
+/// What the file answers for the probe on this machine.
+fn answer_here(file: &Arc<ModelBytes>, probe: &v1::Probe) -> v1::ProbeAnswer {
+    load_runtime(None).expect("ONNX Runtime is laid out");
+    let softmax = |logits: &[f32]| -> Vec<f32> {
+        let sum: f32 = logits.iter().map(|logit| logit.exp()).sum();
+        logits.iter().map(|logit| logit.exp() / sum).collect()
+    };
+    let mut outputs = Default::default();
+    evaluator()
+        .evaluate(file, &probe.planes, 1, &mut outputs)
+        .expect("it runs");
+    let (policy, wdl) = outputs.position(0);
+    v1::ProbeAnswer {
+        policy: softmax(policy),
+        wdl: softmax(&wdl),
+    }
+}
+
+#[tokio::test]
+async fn what_this_cpu_does_not_reproduce_is_held_against_nobody_and_the_status_says_so() {
+    for (off, judged) in [(0.0, 2), (0.1, 0)] {
+        let (rig, mut actor, games) = audited().await;
+        let mut learner = Learner::new(&rig).await;
+        let (mut model, bytes) = learner.network_in(1, &[Precision::Int8]);
+        let (network, file) = bytes.split_at(model.size_bytes as usize);
+        let id = ModelId(model_id(network));
+        let reduced = ModelBytes::variant(id, Precision::Int8, file.to_vec());
+        let mut made = answer_here(&reduced, &model.probes[0]);
+        made.wdl[1] += off;
+        model.variants[0].answers = vec![made];
+        learner.publish_bytes(model.clone(), bytes).await.expect("a champion");
+
+        let work = work_with(&mut actor, &model).await;
+        let records = play(&work, reduced);
+        let played = submit(&mut actor, &records[..2]).await;
+        let status = dealt_with(&rig, games + played).await;
+        assert_eq!((status.audited, status.audit_failed), (games + judged, 0));
+        let says = format!(
+            "not judged: int8 of network {}: this CPU does not reproduce it",
+            id.short()
+        );
+        assert_eq!(status.audit.contains(&says), judged == 0, "{}", status.audit);
+        assert_eq!(status.audit.contains("not judged"), judged == 0, "{}", status.audit);
+        rig.stop().await;
+    }
 }

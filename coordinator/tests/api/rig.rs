@@ -571,6 +571,7 @@ impl Learner {
                 policy_agreement: 0.987,
                 value_error: 0.011,
             }),
+            answers: Vec::new(),
         };
         (variant, bytes)
     }

@@ -13,6 +13,32 @@ use crate::session::{SessionOptions, Signature};
 /// Name of ONNX Runtime's CPU provider.
 pub(crate) const CPU_PROVIDER: &str = "CPUExecutionProvider";
 
+/// What ONNX Runtime may make of a graph before it runs it. Everything, wherever the network is played; less is for measuring
+/// how far the same network is from itself in other arithmetic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Optimisations {
+    /// Nothing: one node after the other, and no integer sums, since these come from fused nodes.
+    None,
+    /// What means the same, such as constants computed ahead.
+    Basic,
+    /// Fused nodes as well: an int8 file adds integers from here on.
+    Extended,
+    /// Other memory layouts as well.
+    #[default]
+    All,
+}
+
+impl Optimisations {
+    fn level(self) -> GraphOptimizationLevel {
+        match self {
+            Optimisations::None => GraphOptimizationLevel::Disable,
+            Optimisations::Basic => GraphOptimizationLevel::Level1,
+            Optimisations::Extended => GraphOptimizationLevel::Level2,
+            Optimisations::All => GraphOptimizationLevel::All,
+        }
+    }
+}
+
 /// The runtime's session, and where it computes.
 pub(crate) struct Opened {
     pub(crate) session: ort::session::Session,
@@ -23,10 +49,15 @@ pub(crate) struct Opened {
 }
 
 /// Loads the model on the device that the options ask for.
-pub(crate) fn open(environment: &Environment, model: &[u8], options: &SessionOptions) -> Result<Opened> {
+pub(crate) fn open(
+    environment: &Environment,
+    model: &[u8],
+    options: &SessionOptions,
+    optimisations: Optimisations,
+) -> Result<Opened> {
     let on_cpu = || {
-        let session =
-            commit(environment, model, options, None).map_err(|error| InferenceError::Load(error.to_string()))?;
+        let session = commit(environment, model, options, optimisations, None)
+            .map_err(|error| InferenceError::Load(error.to_string()))?;
         Ok(Opened {
             session,
             provider: CPU_PROVIDER,
@@ -36,12 +67,12 @@ pub(crate) fn open(environment: &Environment, model: &[u8], options: &SessionOpt
     match options.device {
         Device::Cpu => on_cpu(),
         Device::Cuda(index) => {
-            open_cuda(environment, model, options, index).map_err(|message| InferenceError::Device {
+            open_cuda(environment, model, options, optimisations, index).map_err(|message| InferenceError::Device {
                 device: options.device,
                 message,
             })
         }
-        Device::Auto => open_cuda(environment, model, options, 0).or_else(|message| {
+        Device::Auto => open_cuda(environment, model, options, optimisations, 0).or_else(|message| {
             tracing::debug!(message, "no gpu is used");
             on_cpu()
         }),
@@ -53,6 +84,7 @@ fn open_cuda(
     environment: &Environment,
     model: &[u8],
     options: &SessionOptions,
+    optimisations: Optimisations,
     index: i32,
 ) -> std::result::Result<Opened, String> {
     use ort::ep::cuda::ConvAlgorithmSearch;
@@ -66,7 +98,8 @@ fn open_cuda(
         .with_tf32(false)
         .build()
         .error_on_failure();
-    let session = commit(environment, model, options, Some(provider)).map_err(|error| error.to_string())?;
+    let session =
+        commit(environment, model, options, optimisations, Some(provider)).map_err(|error| error.to_string())?;
     Ok(Opened {
         session,
         provider: CUDA::NAME,
@@ -75,7 +108,13 @@ fn open_cuda(
 }
 
 #[cfg(not(feature = "cuda"))]
-fn open_cuda(_: &Environment, _: &[u8], _: &SessionOptions, _: i32) -> std::result::Result<Opened, String> {
+fn open_cuda(
+    _: &Environment,
+    _: &[u8],
+    _: &SessionOptions,
+    _: Optimisations,
+    _: i32,
+) -> std::result::Result<Opened, String> {
     Err("this build has no CUDA support (cargo feature `cuda` of tengen-inference)".to_owned())
 }
 
@@ -84,10 +123,11 @@ fn commit(
     environment: &Environment,
     model: &[u8],
     options: &SessionOptions,
+    optimisations: Optimisations,
     provider: Option<ort::ep::ExecutionProviderDispatch>,
 ) -> ort::Result<ort::session::Session> {
     let mut builder = SessionBuilder::new(environment)?
-        .with_optimization_level(GraphOptimizationLevel::All)?
+        .with_optimization_level(optimisations.level())?
         .with_intra_threads(options.intra_threads)?
         .with_inter_threads(1)?
         // Cores belong to search between two batches.

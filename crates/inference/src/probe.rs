@@ -1,7 +1,8 @@
 //! Probes: positions that travel with a model, and the outputs its author computed for them.
 //!
 //! The learner checks its export with them before it publishes, and an actor checks its own hardware with them before
-//! it plays.
+//! it plays. A file in a reduced precision has answers of its own to them: what it gave where it was made is what it must
+//! give elsewhere.
 
 use crate::Result;
 use crate::error::InferenceError;
@@ -9,6 +10,11 @@ use crate::session::{Outputs, Session};
 
 /// Greatest difference in probabilities and values that a published model may show (`docs/networks.md`).
 pub const PARITY_TOLERANCE: f32 = 1e-3;
+
+/// Greatest difference in probabilities and values that a file in a reduced precision may show from what it answered where it
+/// was made. Its integer sums are the same on every CPU; only a rounding that tips is a step away. Audits allow twice as much:
+/// who played and who looks may each be so far from there. Sums that saturate show some tenths.
+pub const REPRODUCTION_TOLERANCE: f32 = 0.01;
 
 /// A position with the outputs that are right for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,6 +67,30 @@ pub fn run_probes(session: &mut Session, probes: &[Probe], tolerance: f32) -> Re
             tolerance,
         })
     }
+}
+
+/// The same positions with what the session answers for them.
+///
+/// # Errors
+/// When the session cannot be run on them, or gives what is not finite.
+pub fn answered(session: &mut Session, positions: &[Probe]) -> Result<Vec<Probe>> {
+    let planes: Vec<u8> = positions
+        .iter()
+        .flat_map(|position| &position.planes)
+        .copied()
+        .collect();
+    let mut outputs = Outputs::default();
+    session.run(&planes, positions.len(), &mut outputs)?;
+    let answers = positions.iter().enumerate().map(|(index, position)| {
+        let (policy, wdl) = outputs.position(index);
+        let (policy, wdl) = (softmax(policy), softmax(&wdl));
+        Probe {
+            planes: position.planes.clone(),
+            policy,
+            wdl: [wdl[0], wdl[1], wdl[2]],
+        }
+    });
+    Ok(answers.collect())
 }
 
 /// Greatest difference between a probe and one position of the outputs; not a number if the probe has such an element.

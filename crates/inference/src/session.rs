@@ -10,7 +10,7 @@ use crate::Result;
 use crate::batch::{Bucket, bucket_sizes, host_memory};
 use crate::device::Device;
 use crate::error::InferenceError;
-use crate::load::{CPU_PROVIDER, Opened, open, signature};
+use crate::load::{CPU_PROVIDER, Opened, Optimisations, open, signature};
 use crate::runtime::environment;
 
 /// How a session computes.
@@ -129,6 +129,14 @@ impl Session {
     /// Refused are bytes that are no model, and models whose input and outputs are not those of `docs/networks.md`. Whether the
     /// model fits a game is for [`Session::check`] to say.
     pub fn load(model: &[u8], options: &SessionOptions) -> Result<Session> {
+        Session::load_with(model, options, Optimisations::default())
+    }
+
+    /// The same, with so much made of the graph before it runs.
+    ///
+    /// # Errors
+    /// As [`Session::load`].
+    pub fn load_with(model: &[u8], options: &SessionOptions, optimisations: Optimisations) -> Result<Session> {
         for (option, value) in [
             ("intra_threads", options.intra_threads),
             ("batch_max", options.batch_max),
@@ -141,7 +149,7 @@ impl Session {
             session,
             provider,
             cuda,
-        } = open(environment()?, model, options)?;
+        } = open(environment()?, model, options, optimisations)?;
         let signature = signature(&session)?;
         let buckets = bucket_sizes(options.batch_max)
             .into_iter()

@@ -3,11 +3,14 @@
 mod common;
 
 use common::reference::observed;
-use common::{columns, config, lively_weights, model, positions, session, shapes};
+use common::{columns, config, lively_weights, model, options, positions, session, shapes};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_games::{AnyGame, Game, GameVisitor, State, registry};
-use tengen_inference::{Outputs, Signature, softmax};
+use tengen_inference::{
+    InferenceError, Optimisations, Outputs, Probe, REPRODUCTION_TOLERANCE, Session, Signature, answered, run_probes,
+    softmax,
+};
 use tengen_network::{
     ActivationRange, ActivationRanges, Metadata, Precision, Shape, Weights, model_id, write_onnx_fp16, write_onnx_int8,
 };
@@ -155,6 +158,45 @@ fn files_in_reduced_precisions_keep_the_network_contract_in_every_shape() {
             );
         }
     }
+}
+
+#[test]
+fn an_int8_file_answers_alike_however_it_is_run_and_one_whose_values_are_cut_off_does_not() {
+    let shape = columns(&config(2, 16));
+    let weights = lively_weights(&shape, 7);
+    let planes: Vec<u8> = positions(&shape, 12, 7).into_iter().map(|byte| byte.min(1)).collect();
+    let question = |planes: &[u8]| Probe {
+        planes: planes.to_vec(),
+        policy: Vec::new(),
+        wdl: [0.0; 3],
+    };
+    let questions: Vec<Probe> = planes.chunks(shape.planes_len()).map(question).collect();
+    let file = int8(&shape, &weights, &planes);
+    let own = answered(&mut session(&file, 12), &questions).expect("the batch runs");
+    for optimisations in [
+        Optimisations::None,
+        Optimisations::Basic,
+        Optimisations::Extended,
+        Optimisations::All,
+    ] {
+        let mut other = Session::load_with(&file, &options(1), optimisations).expect("it loads");
+        let difference = run_probes(&mut other, &own, REPRODUCTION_TOLERANCE);
+        assert!(difference.is_ok(), "{optimisations:?}: {difference:?}");
+    }
+
+    let (seen, mut narrow) = (ranges(&shape, &weights, &planes), ActivationRanges::new());
+    for activation in shape.activations() {
+        let ActivationRange { min, max } = seen.get(activation).expect("it was seen");
+        let (min, max) = (0.05 * min, 0.05 * max);
+        narrow.include(activation, ActivationRange { min, max });
+    }
+    let cut = write_onnx_int8(&shape, &weights, &narrow, &metadata(&shape, &weights, Precision::Int8));
+    let mut cut = session(&cut.expect("an int8 file"), 12);
+    let refused = run_probes(&mut cut, &own, REPRODUCTION_TOLERANCE);
+    assert!(
+        matches!(refused, Err(InferenceError::ProbeDiffers { .. })),
+        "{refused:?}"
+    );
 }
 
 /// CPUs without VNNI add pairs of products in 16 bits. With weights of 8 bits these sums would be cut off there: the logits

@@ -88,8 +88,9 @@ fn lists_of_the_other_version_are_refused_by_field() {
 
 #[test]
 fn columns_of_unequal_length_are_refused_with_ply_and_lengths() {
+    type Edit = (&'static str, fn(&mut v1::SearchBlock));
     let bytes = encode(&typical_record());
-    let edits: [(&str, fn(&mut v1::SearchBlock)); 6] = [
+    let edits: [Edit; 6] = [
         ("policy_target has 3 actions and 2 values", |s| {
             s.policy_target_actions = vec![1, 2, 3];
             s.policy_target_probabilities = vec![0.5; 2];

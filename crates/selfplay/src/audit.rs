@@ -15,7 +15,8 @@ use std::sync::Arc;
 use rand::RngExt;
 use tengen_games::{Action, Game, IllegalAction, State};
 use tengen_inference::{
-    Device, Fidelity, Outputs, PARITY_TOLERANCE, Session, SessionOptions, compare_precisions, softmax,
+    Device, Outputs, PARITY_TOLERANCE, Probe, REPRODUCTION_TOLERANCE, Session, SessionOptions, compare_precisions,
+    run_probes, softmax,
 };
 use tengen_records::{ModelId, NET_POLICY_TOP_MAX, Precision, Record, SearchBlock};
 use tengen_search::Wdl;
@@ -24,7 +25,7 @@ use crate::evaluator::{EvaluateError, Evaluator, SessionEvaluator};
 use crate::model::ModelBytes;
 use crate::seed::game_rng;
 
-pub use tengen_inference::{InferenceError, forbid_telemetry};
+pub use tengen_inference::{Fidelity, InferenceError, forbid_telemetry};
 
 /// Difference of a probability that no honest actor on a CPU reaches with a network in 32-bit floating point. Measured:
 /// docs/audit.md.
@@ -41,6 +42,11 @@ pub const TOLERANCE_OTHER: f32 = PARITY_TOLERANCE;
 /// layer's. Such differences stay below what all the rounding of the network does, and that moves win minus loss by 0.05 on
 /// average at most, or the network is not faithful. Not measured on other processors: docs/audit.md.
 pub const TOLERANCE_REDUCED: f32 = 0.02;
+
+const _: () = assert!(
+    2.0 * REPRODUCTION_TOLERANCE <= TOLERANCE_REDUCED,
+    "who plays and who looks may each be that far from where the file was made"
+);
 
 /// How far apart honest statements may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -335,6 +341,17 @@ fn sessions() -> SessionOptions {
 /// An evaluator for audits: on the CPU, on the calling thread alone, one position at a time.
 pub fn evaluator() -> SessionEvaluator {
     SessionEvaluator::new(sessions())
+}
+
+/// How far a file in a reduced precision is on this CPU from what it answered where it was made: the greatest difference of a
+/// probability or of win minus loss, 0 for one that came without answers.
+///
+/// # Errors
+/// When it is beyond [`REPRODUCTION_TOLERANCE`], and when the file cannot be run. Either way this CPU can prove nothing about
+/// anybody's games with it.
+pub fn reproduction(file: &ModelBytes, own: &[Probe]) -> Result<f32, InferenceError> {
+    let mut session = Session::load(file.bytes(), &sessions())?;
+    run_probes(&mut session, own, REPRODUCTION_TOLERANCE)
 }
 
 /// How far a network's file in a reduced precision is from its file in fp32 on this CPU, over the positions in `planes`,

@@ -1,7 +1,8 @@
-//! Work orders and search settings between the wire and the types of play. Parsed at the border: what leaves here is
-//! whole.
+//! Work orders, search settings and what files answered between the wire and the types of play. Parsed at the border: what
+//! leaves here is whole.
 
 use tengen_games::Action;
+use tengen_inference::Probe;
 use tengen_proto::v1;
 use tengen_records::{LeaseId, ModelId, ParseIdError, Player, PlayersError, players_from_wire, players_to_wire};
 use tengen_search::{Settings, SettingsError};
@@ -42,6 +43,20 @@ pub enum WireError {
     /// The search settings are outside their ranges.
     #[error(transparent)]
     Settings(#[from] SettingsError),
+    /// The answers that came with a file are not one for each probe of its network.
+    #[error("the file comes with {answers} answers to {probes} probes")]
+    Answers {
+        /// How many there are.
+        answers: usize,
+        /// How many there should be.
+        probes: usize,
+    },
+    /// An answer that is none.
+    #[error("an answer to a probe has {values} values instead of win, draw and loss")]
+    Answer {
+        /// How many it has.
+        values: usize,
+    },
 }
 
 /// The settings that the message carries, checked.
@@ -76,6 +91,33 @@ pub fn settings_to_wire(settings: &Settings) -> v1::SearchSettings {
         tree_reuse: settings.tree_reuse,
         random_symmetry: settings.random_symmetry,
     }
+}
+
+/// What a file in a reduced precision answered where it was made, as probes of its own: on the positions of its network's
+/// probes, whose planes these are in their order. None where the file was published without answers, as older builds do.
+pub fn own_probes<'a>(
+    planes: impl ExactSizeIterator<Item = &'a [u8]>,
+    answers: &[v1::ProbeAnswer],
+) -> Result<Vec<Probe>, WireError> {
+    if answers.is_empty() {
+        return Ok(Vec::new());
+    }
+    if answers.len() != planes.len() {
+        return Err(WireError::Answers {
+            answers: answers.len(),
+            probes: planes.len(),
+        });
+    }
+    let probe = |(planes, answer): (&[u8], &v1::ProbeAnswer)| {
+        let values = answer.wdl.len();
+        let wdl = <[f32; 3]>::try_from(answer.wdl.as_slice()).map_err(|_| WireError::Answer { values })?;
+        Ok::<_, WireError>(Probe {
+            planes: planes.to_vec(),
+            policy: answer.policy.clone(),
+            wdl,
+        })
+    };
+    planes.zip(answers).map(probe).collect()
 }
 
 /// The order that the message carries.
@@ -257,6 +299,31 @@ mod tests {
             let order = order(plan);
             assert_eq!(order_from_wire(&order_to_wire(&order)).unwrap(), order);
         }
+    }
+
+    #[test]
+    fn answers_belong_to_the_probes_in_their_order_or_are_refused() {
+        let planes: [&[u8]; 2] = [&[1, 2], &[3, 4]];
+        let answer = |first: f32| v1::ProbeAnswer {
+            policy: vec![first, 1.0 - first],
+            wdl: vec![first, 0.5, 0.5 - first],
+        };
+        let own = |answers: &[v1::ProbeAnswer]| own_probes(planes.into_iter(), answers);
+        let both = own(&[answer(0.25), answer(0.125)]).unwrap();
+        let expected = Probe {
+            planes: vec![3, 4],
+            policy: vec![0.125, 0.875],
+            wdl: [0.125, 0.5, 0.375],
+        };
+        assert_eq!((both.len(), &both[1]), (2, &expected));
+        assert!(own(&[]).unwrap().is_empty(), "published without");
+        let refused = |answers: &[v1::ProbeAnswer]| own(answers).unwrap_err().to_string();
+        assert_eq!(refused(&[answer(0.25)]), "the file comes with 1 answers to 2 probes");
+        let short = v1::ProbeAnswer {
+            wdl: vec![0.5; 2],
+            ..answer(0.25)
+        };
+        assert!(refused(&[answer(0.25), short]).contains("has 2 values"));
     }
 
     #[test]

@@ -10,11 +10,13 @@ use common::{network, play, settings};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_games::{AnyGame, Game, GameVisitor, State, draw_openings};
-use tengen_inference::{Device, Outputs, SessionOptions, softmax};
+use tengen_inference::{Device, InferenceError, Outputs, Probe, Session, SessionOptions, answered, softmax};
 use tengen_network::{Metadata, Shape, Weights, random_weights, read_weights, write_onnx};
 use tengen_records::{LeaseId, NET_POLICY_TOP_MAX, Precision, Record, RunId, SearchBlock};
 use tengen_search::{Settings, Wdl};
-use tengen_selfplay::audit::{AuditError, Difference, Tolerances, audit, divergence, draw_plies, evaluator, networks};
+use tengen_selfplay::audit::{
+    AuditError, Difference, Tolerances, audit, divergence, draw_plies, evaluator, networks, reproduction,
+};
 use tengen_selfplay::evaluator::EvaluateError;
 use tengen_selfplay::{DriverOptions, Evaluator, Lease, MatchGame, ModelBytes, Order, Plan, SessionEvaluator};
 
@@ -455,6 +457,33 @@ fn a_variant_that_is_another_network_is_found_by_its_distance() {
     let apart = |file: &ModelBytes| divergence(&whole, &called_int8(&whole, file), &planes, 6).unwrap();
     assert!(apart(&whole).is_faithful(), "{}", apart(&whole));
     assert!(!apart(&other).is_faithful(), "{}", apart(&other));
+}
+
+#[test]
+fn a_file_must_answer_as_it_did_where_it_was_made_unless_nobody_knows_what_that_was() {
+    tengen_inference::init(None).unwrap();
+    let columns = AnyGame::parse("connect-four").unwrap();
+    let (file, other) = (lively(&columns, 26), lively(&columns, 27));
+    let question = |at: usize| Probe {
+        planes: (0..columns.spec().planes_len())
+            .map(|byte| u8::from((at + byte).is_multiple_of(3)))
+            .collect(),
+        policy: Vec::new(),
+        wdl: [0.0; 3],
+    };
+    let questions: Vec<Probe> = (0..3).map(question).collect();
+    let own = answered(
+        &mut Session::load(file.bytes(), &SessionOptions::default()).unwrap(),
+        &questions,
+    );
+    let own = own.unwrap();
+    assert!(reproduction(&file, &own).unwrap() < 1e-4);
+    let refused = reproduction(&other, &own);
+    assert!(
+        matches!(refused, Err(InferenceError::ProbeDiffers { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(reproduction(&other, &[]), Ok(0.0));
 }
 
 #[test]

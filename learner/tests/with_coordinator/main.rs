@@ -114,6 +114,7 @@ async fn candidates_follow_each_other_and_a_restart_goes_on_where_it_was() {
             assert_eq!(int8.precision(), Precision::Int8);
             let fidelity = int8.fidelity.unwrap();
             assert!(fidelity.positions > 0 && fidelity.policy_kl < 0.01, "{fidelity:?}");
+            assert_eq!(int8.answers.len(), model.probes.len());
         }
         assert_eq!(
             (state.status.step, state.status.step_limit),

@@ -1,5 +1,6 @@
 //! The reduced precisions that a network is published in: each announced once, and each file what it is announced as.
 
+use prost::Message;
 use sha2::{Digest, Sha256};
 use tengen_network::{Metadata, Shape, read_metadata};
 use tengen_proto::v1;
@@ -7,7 +8,7 @@ use tengen_records::{ModelId, Precision, precision_from_wire};
 use tengen_selfplay::check_variant;
 use tonic::Status;
 
-use super::{errors, hashed};
+use super::{errors, fit, hashed};
 use crate::files::ModelFiles;
 use crate::store::variants::{Fidelity, VariantRow};
 
@@ -16,6 +17,8 @@ pub(super) struct Of<'a> {
     pub(super) id: ModelId,
     pub(super) metadata: &'a Metadata,
     pub(super) shape: &'a Shape,
+    /// How many probes it comes with.
+    pub(super) probes: usize,
 }
 
 /// The precisions that are announced, in order. Known before any byte is taken.
@@ -58,7 +61,28 @@ pub(super) fn examine(
         sha256: Sha256::digest(bytes).to_vec(),
         file_name: ModelFiles::name(file),
         fidelity: fidelity(&format!("{field}.fidelity"), announced.fidelity)?,
+        answers: answers(&format!("{field}.answers"), &announced.answers, network)?,
     })
+}
+
+/// What it answered for the network's probes, encoded to be stored. There are none from learners of an older build.
+fn answers(field: &str, stated: &[v1::ProbeAnswer], network: &Of<'_>) -> Result<Vec<u8>, Status> {
+    let (answers, probes) = (stated.len(), network.probes);
+    if answers != 0 && answers != probes {
+        return Err(errors::bad_field(
+            field,
+            format!("there are {answers} for {probes} probes"),
+        ));
+    }
+    let fits = |answer: &v1::ProbeAnswer| fit(&answer.policy, &answer.wdl, network.shape.actions());
+    if let Some(n) = stated.iter().position(|answer| !fits(answer)) {
+        return Err(errors::bad_field(field, format!("answer {n} does not fit the game")));
+    }
+    let stored = v1::ModelVariant {
+        answers: stated.to_vec(),
+        ..v1::ModelVariant::default()
+    };
+    Ok(stored.encode_to_vec())
 }
 
 /// What was measured: numbers in their ranges. What is near enough is for who made the file to say, and for who takes it.

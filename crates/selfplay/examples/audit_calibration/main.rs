@@ -3,9 +3,10 @@
 //! `cargo run --release -p tengen-selfplay --example audit_calibration -- [POSITIONS] [MODELS_DIR]`
 //!
 //! POSITIONS honest positions are audited for each game and way of batching. MODELS_DIR is the folder `models` of a
-//! Connect Four run: its networks, ordered by iteration, are taken as each other's neighbours; of the last one, the files in
-//! reduced precisions are measured too.
+//! Connect Four run: its networks, ordered by iteration, are taken as each other's neighbours. Those that come in int8 are
+//! measured in it, too, in tables of their own.
 
+mod int8;
 mod networks;
 
 use std::error::Error;
@@ -19,7 +20,7 @@ use tengen_inference::{Device, Outputs, Session, SessionOptions, softmax};
 use tengen_records::Record;
 use tengen_search::Settings;
 use tengen_selfplay::DriverOptions;
-use tengen_selfplay::audit::{Difference, TOLERANCE_CPU, TOLERANCE_OTHER, audit, draw_plies, evaluator};
+use tengen_selfplay::audit::{Difference, TOLERANCE_CPU, TOLERANCE_OTHER, Tolerances, audit, draw_plies, evaluator};
 use tengen_selfplay::offline::{OfflineOptions, selfplay_offline};
 
 use networks::{Network, trained};
@@ -50,9 +51,6 @@ fn main() -> Outcome<()> {
     {
         honest(network, positions)?;
     }
-    for reduced in trained.last().into_iter().flat_map(Network::reduced) {
-        honest(&reduced, positions)?;
-    }
     println!(
         "\n| wrong | audited games | caught at {TOLERANCE_CPU:.0e} | caught at {TOLERANCE_OTHER:.0e} | median of the worst \
          difference |\n|-|-|-|-|-|"
@@ -72,7 +70,7 @@ fn main() -> Outcome<()> {
             0.0,
         )?;
     }
-    Ok(())
+    int8::tables(&trained, positions)
 }
 
 fn play(network: &Network, games: u32, at_once: usize, batch_max: usize, seed: u64) -> Outcome<Vec<Record>> {
@@ -130,13 +128,21 @@ fn honest(network: &Network, positions: usize) -> Outcome<()> {
             }
             seed += 1;
         }
-        line(&format!("{}, batches up to {batch_max}", network.name), &mut found);
+        line(network, &format!("batches up to {batch_max}"), &mut found);
     }
-    let (mut found, mut rng) = (Vec::new(), Xoshiro256PlusPlus::seed_from_u64(3));
     let mut session = Session::load(network.model.bytes(), &SessionOptions::default())?;
+    let mut found = restated(network, &mut session, positions)?;
+    line(network, "any symmetry, batches of 32", &mut found);
+    Ok(())
+}
+
+/// What audits find of games that `session` states anew, each position under any of its symmetries.
+fn restated(network: &Network, session: &mut Session, positions: usize) -> Outcome<Vec<f32>> {
+    let (mut found, mut rng) = (Vec::new(), Xoshiro256PlusPlus::seed_from_u64(3));
+    let mut auditor = evaluator();
     while found.len() < positions {
         for mut record in play(network, 64, 64, 64, rng.random())? {
-            restate(network, &mut session, &mut record, &mut rng, Symmetries::Any, 0.0)?;
+            restate(network, session, &mut record, &mut rng, Symmetries::Any, 0.0)?;
             let all: Vec<usize> = (0..record.plies.len()).collect();
             found.extend(
                 differences(network, &record, &all, &mut auditor)?
@@ -145,16 +151,17 @@ fn honest(network: &Network, positions: usize) -> Outcome<()> {
             );
         }
     }
-    line(&format!("{}, any symmetry, batches of 32", network.name), &mut found);
-    Ok(())
+    Ok(found)
 }
 
-fn line(what: &str, found: &mut [f32]) {
+fn line(network: &Network, how: &str, found: &mut [f32]) {
     found.sort_by(f32::total_cmp);
     let at = |share: f64| found[((found.len() - 1) as f64 * share) as usize];
-    let beyond = found.iter().filter(|&&difference| difference >= TOLERANCE_CPU).count();
+    let tolerance = Tolerances::default().of(network.model.precision());
+    let beyond = found.iter().filter(|&&difference| difference >= tolerance).count();
     println!(
-        "| {what} | {} | {:.1e} | {:.1e} | {:.1e} | {beyond} |",
+        "| {}, {how} | {} | {:.1e} | {:.1e} | {:.1e} | {beyond} |",
+        network.name,
         found.len(),
         at(0.5),
         at(0.999),
@@ -291,11 +298,40 @@ fn wrong(named: &Network) -> Outcome<()> {
     Ok(())
 }
 
+/// The greatest differences that audits found in games, a game each, in ascending order.
+struct Worst {
+    differences: Vec<f32>,
+    /// Games that the wrong network could not play at all.
+    unplayable: usize,
+}
+
+impl Worst {
+    /// The share of the games that fail at this tolerance, in percent.
+    fn caught(&self, tolerance: f32) -> f64 {
+        let caught = self.differences.iter().filter(|&&difference| difference >= tolerance);
+        100.0 * caught.count() as f64 / self.differences.len().max(1) as f64
+    }
+
+    fn median(&self) -> f32 {
+        let middle = self.differences.get(self.differences.len() / 2);
+        middle.copied().unwrap_or_default()
+    }
+
+    /// How many games there were.
+    fn games(&self) -> String {
+        let audited = self.differences.len();
+        match self.unplayable {
+            0 => audited.to_string(),
+            unplayable => format!("{audited} ({unplayable} could not be played)"),
+        }
+    }
+}
+
 /// Restates `games` by the second network of each pair and audits them with the first.
-fn report(what: &str, pairs: &[(&Network, &Network)], games: &[Record], noise: f32) -> Outcome<()> {
+fn worst(pairs: &[(&Network, &Network)], games: &[Record], noise: f32) -> Outcome<Worst> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(8);
     let mut auditor = evaluator();
-    let (mut worst, mut unplayable) = (Vec::new(), 0);
+    let (mut greatest, mut unplayable) = (Vec::new(), 0);
     for (named, real) in pairs {
         let mut session = Session::load(real.model.bytes(), &SessionOptions::default())?;
         for record in games {
@@ -307,24 +343,25 @@ fn report(what: &str, pairs: &[(&Network, &Network)], games: &[Record], noise: f
             }
             let plies = draw_plies(&record, AUDITED, rng.random());
             let found = differences(named, &record, &plies, &mut auditor)?;
-            worst.push(found.iter().map(Difference::greatest).fold(0.0, f32::max));
+            greatest.push(found.iter().map(Difference::greatest).fold(0.0, f32::max));
         }
     }
-    worst.sort_by(f32::total_cmp);
-    let audited = worst.len();
-    let median = worst.get(audited / 2).copied().unwrap_or_default();
-    let caught = |tolerance: f32| {
-        let caught = worst.iter().filter(|&&difference| difference >= tolerance).count();
-        100.0 * caught as f64 / audited.max(1) as f64
-    };
-    let lost = match unplayable {
-        0 => String::new(),
-        unplayable => format!(" ({unplayable} could not be played)"),
-    };
+    greatest.sort_by(f32::total_cmp);
+    Ok(Worst {
+        differences: greatest,
+        unplayable,
+    })
+}
+
+/// What audits find of such games, as a row.
+fn report(what: &str, pairs: &[(&Network, &Network)], games: &[Record], noise: f32) -> Outcome<()> {
+    let worst = worst(pairs, games, noise)?;
     println!(
-        "| {what} | {audited}{lost} | {:.1} % | {:.1} % | {median:.1e} |",
-        caught(TOLERANCE_CPU),
-        caught(TOLERANCE_OTHER)
+        "| {what} | {} | {:.1} % | {:.1} % | {:.1e} |",
+        worst.games(),
+        worst.caught(TOLERANCE_CPU),
+        worst.caught(TOLERANCE_OTHER),
+        worst.median()
     );
     Ok(())
 }

@@ -21,11 +21,11 @@ use crate::Outcome;
 pub(crate) struct Network {
     pub(crate) name: String,
     pub(crate) game: AnyGame,
-    shape: Shape,
-    weights: Weights,
+    pub(crate) shape: Shape,
+    pub(crate) weights: Weights,
     pub(crate) model: Arc<ModelBytes>,
     /// Its files in reduced precisions.
-    variants: Vec<Arc<ModelBytes>>,
+    pub(crate) variants: Vec<Arc<ModelBytes>>,
 }
 
 impl Network {
@@ -46,7 +46,7 @@ impl Network {
         )
     }
 
-    fn of(name: String, game: AnyGame, shape: Shape, weights: Weights) -> Outcome<Network> {
+    pub(crate) fn of(name: String, game: AnyGame, shape: Shape, weights: Weights) -> Outcome<Network> {
         let model = ModelBytes::new(write_onnx(&shape, &weights, &Metadata::of_shape(&shape))?);
         Ok(Network {
             name,
@@ -68,7 +68,7 @@ impl Network {
     }
 
     /// The same with other weights.
-    fn with(&self, what: &str, weights: Weights) -> Outcome<Network> {
+    pub(crate) fn with(&self, what: &str, weights: Weights) -> Outcome<Network> {
         Network::of(
             format!("{}, {what}", self.name),
             self.game.clone(),

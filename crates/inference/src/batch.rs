@@ -21,16 +21,15 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// Tensors for `size` positions, the planes in `memory`.
+    /// Tensors for `size` positions, all in `memory`.
     pub(crate) fn new(size: usize, signature: Signature, memory: &Allocator) -> ort::Result<Bucket> {
         let [planes, rows, cols] = signature.planes;
         let planes = Tensor::<u8>::new(memory, [size, planes, rows, cols])?;
-        let host = Allocator::default();
         let outputs = OutputSelector::no_default()
             .with(POLICY_NAME)
-            .preallocate(POLICY_NAME, Tensor::<f32>::new(&host, [size, signature.actions])?)
+            .preallocate(POLICY_NAME, Tensor::<f32>::new(memory, [size, signature.actions])?)
             .with(WDL_NAME)
-            .preallocate(WDL_NAME, Tensor::<f32>::new(&host, [size, 3])?);
+            .preallocate(WDL_NAME, Tensor::<f32>::new(memory, [size, 3])?);
         Ok(Bucket {
             planes,
             options: RunOptions::new()?.with_outputs(outputs),
@@ -46,10 +45,10 @@ impl Bucket {
     }
 }
 
-/// Memory of the host for the planes of a session on `provider`, which was asked for as `device`.
+/// Memory of the host for the planes and answers of a session on `provider`, which was asked for as `device`.
 ///
-/// For CUDA it is page-locked, from where a GPU fetches planes without a copy in between. **Never run on a GPU**: nothing
-/// here has one. Where the runtime has no such memory to give, it is ordinary memory, as on a CPU.
+/// For CUDA it is page-locked: a GPU fetches planes from there and writes answers there without a copy in between. **Never
+/// run on a GPU**: nothing here has one. Where the runtime has no such memory to give, it is ordinary memory, as on a CPU.
 pub(crate) fn host_memory(session: &ort::session::Session, provider: &str, device: Device) -> Allocator {
     if provider == CPU_PROVIDER {
         return Allocator::default();
@@ -69,7 +68,7 @@ pub(crate) fn host_memory(session: &ort::session::Session, provider: &str, devic
         Ok(memory) if memory.memory_info().is_cpu_accessible() => memory,
         Ok(_) => Allocator::default(),
         Err(error) => {
-            tracing::debug!(%error, "planes lie in ordinary memory");
+            tracing::debug!(%error, "planes and answers lie in ordinary memory");
             Allocator::default()
         }
     }

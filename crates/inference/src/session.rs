@@ -102,7 +102,7 @@ impl Outputs {
 /// One loaded model. It may move between threads and is used by one at a time.
 pub struct Session {
     /// In ascending order of size; made when a batch first needs them. Fields end in this order: the buckets, the memory
-    /// that their planes lie in, the session that the memory may come from.
+    /// that their planes and answers lie in, the session that the memory may come from.
     buckets: Vec<(usize, Option<Bucket>)>,
     memory: Allocator,
     session: ort::session::Session,

@@ -12,19 +12,20 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tengen_inference::{PARITY_TOLERANCE, Probe, Session, SessionOptions, Signature, run_probes};
+use tengen_inference::{PARITY_TOLERANCE, Probe, Session, Signature, run_probes};
 use tengen_network::{Metadata, read_metadata};
 use tengen_proto::v1;
 use tengen_proto::v1::model_service_client::ModelServiceClient;
 use tengen_records::{ModelId, Precision};
 use tengen_selfplay::ModelBytes;
+use tengen_selfplay::feeding::Feeding;
 use tengen_service::channel::{Channel, MESSAGE_BYTES_MAX};
 use tengen_service::run_config::WantedPrecision;
 use tengen_service::usage::UsageMeter;
 
 use crate::handshake::{CALL_TIMEOUT, Run};
 use download::RemoteFile;
-use reduced::{FellBack, Proven, Speed};
+use reduced::{FellBack, Proven, Reduced, Speed};
 
 pub(crate) use error::ModelError;
 
@@ -39,8 +40,8 @@ pub(crate) struct Models {
     folder: PathBuf,
     channel: Channel,
     run: Run,
-    /// How they are loaded, for each device.
-    sessions: Vec<SessionOptions>,
+    /// Knows how they are loaded, for each device, and takes the sessions that they were proven with.
+    feeding: Arc<Feeding>,
     precision: WantedPrecision,
     usage: Arc<UsageMeter>,
     state: Mutex<State>,
@@ -93,7 +94,7 @@ impl Models {
         data: &Path,
         channel: Channel,
         run: Run,
-        sessions: Vec<SessionOptions>,
+        feeding: Arc<Feeding>,
         precision: WantedPrecision,
         usage: Arc<UsageMeter>,
     ) -> Models {
@@ -101,7 +102,7 @@ impl Models {
             folder: data.join("models"),
             channel,
             run,
-            sessions,
+            feeding,
             precision,
             usage,
             state: Mutex::default(),
@@ -157,9 +158,9 @@ impl Models {
         };
         let whole = self.file(&file).await?;
         let metadata = self.check_metadata(&whole)?;
-        let proven = self.prove(&whole, metadata, description.probes).await?;
+        let mut proven = self.prove(&whole, metadata, description.probes).await?;
         self.lock().provider = Some(proven.provider());
-        let tried = self.reduced(proven, &description.variants).await;
+        let tried = self.reduced(&mut proven, &description.variants).await;
         // What could not be had or run may be had with the next lease.
         let is_settled = !matches!(tried, Err(FellBack::Unusable { .. }));
         let (reduced, fell_back) = match tried {
@@ -167,6 +168,17 @@ impl Models {
             Err(why) => {
                 self.tell(id, &why);
                 (None, why.to_string())
+            }
+        };
+        // What it was proven with is what it is played with first.
+        let reduced = match reduced {
+            Some(Reduced { model, sessions }) => {
+                self.feeding.offer(&model, sessions);
+                Some(model)
+            }
+            None => {
+                self.feeding.offer(&whole, proven.sessions);
+                None
             }
         };
         let network = Arc::new(Network {
@@ -271,7 +283,7 @@ impl Models {
             planes: [spec.planes.len(), spec.rows, spec.cols],
             actions: spec.actions.len(),
         };
-        let (model, sessions, usage) = (Arc::clone(model), self.sessions.clone(), Arc::clone(&self.usage));
+        let (model, sessions, usage) = (Arc::clone(model), self.feeding.sessions(), Arc::clone(&self.usage));
         let proof = tokio::task::spawn_blocking(move || {
             let (mut loaded, mut difference) = (Vec::with_capacity(sessions.len()), 0.0f32);
             for options in &sessions {

@@ -10,6 +10,7 @@ use tengen_selfplay::feeding::Feeding;
 use tengen_selfplay::wire::{WireError, order_from_wire};
 use tengen_selfplay::{Lease, LeaseError};
 use tengen_service::channel::Channel;
+use tokio::task::spawn_blocking;
 use tonic::Status;
 
 use crate::handshake::CALL_TIMEOUT;
@@ -67,7 +68,8 @@ impl Reason {
     }
 }
 
-/// Asks for a lease and fetches its networks. The first one ever is measured.
+/// Asks for a lease and fetches its networks; where games are played already, threads find their sessions ready. The first
+/// network ever is measured.
 pub(crate) async fn ask(
     channel: Channel,
     run: RunId,
@@ -103,12 +105,25 @@ pub(crate) async fn ask(
                 if let Some(model) = fetched.first() {
                     pace::settle(&feeding, model).await;
                 }
-                Ok(Lease::new(run, order, fetched)?)
+                let lease = Lease::new(run, order, fetched)?;
+                make_ready(&feeding, &lease).await;
+                Ok(lease)
             };
             prepared
                 .await
                 .map(Answer::Lease)
                 .map_err(|reason| WorkError::Lease { lease, reason })
         }
+    }
+}
+
+/// Loads the sessions that threads will want for this lease, so that no game waits for them. Where that fails they load them
+/// themselves, and say why they cannot.
+async fn make_ready(feeding: &Arc<Feeding>, lease: &Arc<Lease>) {
+    let (loading, wanted) = (Arc::clone(feeding), Arc::clone(lease));
+    match spawn_blocking(move || loading.prepare(&wanted)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(%error, "sessions were not loaded ahead of their games"),
+        Err(error) => tracing::warn!(%error, "loading sessions ahead of their games was broken off"),
     }
 }

@@ -262,7 +262,7 @@ impl Actor {
             &options.data,
             channel.clone(),
             run.clone(),
-            players.feeding.sessions(),
+            Arc::clone(&players.feeding),
             options.precision,
             Arc::clone(&usage),
         );

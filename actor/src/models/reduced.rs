@@ -38,6 +38,12 @@ impl Proven {
     }
 }
 
+/// A network's file in the reduced precision that is to be played, and its sessions, one for each device.
+pub(super) struct Reduced {
+    pub(super) model: Arc<ModelBytes>,
+    pub(super) sessions: Vec<Session>,
+}
+
 /// Which precision was faster.
 pub(super) struct Speed {
     /// Of networks of this shape.
@@ -99,6 +105,8 @@ enum Trial {
         difference: f32,
         /// Median times of a full batch, in fp32 and in the reduced precision, where they were to be measured.
         times: Option<[Duration; 2]>,
+        /// The file, loaded on each device.
+        sessions: Vec<Session>,
     },
 }
 
@@ -106,9 +114,9 @@ impl Models {
     /// The network in the reduced precision that is to be played here; `None` where fp32 is.
     pub(super) async fn reduced(
         &self,
-        proven: Proven,
+        proven: &mut Proven,
         variants: &[v1::ModelVariant],
-    ) -> Result<Option<Arc<ModelBytes>>, FellBack> {
+    ) -> Result<Option<Reduced>, FellBack> {
         let id = proven.id;
         let Some(precision) = wanted(self.precision, &proven.provider()) else {
             return Ok(None);
@@ -147,11 +155,12 @@ impl Models {
                 found,
                 difference,
                 times,
+                sessions,
             } => {
                 let model_id = id.short();
                 tracing::info!(model = %model_id, %precision, difference, %found, "a reduced precision is faithful here");
                 let is_faster = times.is_none_or(|times| self.note_speed(shape, precision, times));
-                Ok(is_faster.then_some(model))
+                Ok(is_faster.then_some(Reduced { model, sessions }))
             }
         }
     }
@@ -179,14 +188,20 @@ impl Models {
     /// Runs both precisions here.
     async fn try_out(
         &self,
-        network: Proven,
+        network: &mut Proven,
         own: Vec<Probe>,
         model: &Arc<ModelBytes>,
         timing: Timing,
     ) -> Result<Trial, Box<dyn Error + Send + Sync>> {
-        let (model, sessions) = (Arc::clone(model), self.sessions.clone());
-        let trial = tokio::task::spawn_blocking(move || trial(network, &own, &model, &sessions, timing));
-        Ok(trial.await??)
+        let (model, devices) = (Arc::clone(model), self.feeding.sessions());
+        let (mut whole, probes) = (std::mem::take(&mut network.sessions), network.probes.clone());
+        let trying = tokio::task::spawn_blocking(move || {
+            let found = trial(&mut whole, &probes, &own, &model, &devices, timing);
+            (found, whole)
+        });
+        let (found, whole) = trying.await?;
+        network.sessions = whole;
+        Ok(found?)
     }
 
     /// Whether this precision was found faster than fp32 here, if it was measured.
@@ -201,7 +216,7 @@ impl Models {
         let is_faster = times[1] < times[0];
         let [fp32_ms, reduced_ms] = times.map(|time| time.as_secs_f64() * 1e3);
         let (batch, chosen) = (
-            self.sessions.first().map(|options| options.batch_max),
+            self.feeding.sessions().first().map(|options| options.batch_max),
             if is_faster { precision } else { Precision::Fp32 },
         );
         tracing::info!(%shape, batch, %precision, fp32_ms, reduced_ms, %chosen, "precision chosen by the time of a batch");
@@ -243,19 +258,20 @@ fn is_comparable(precision: Precision, provider: &str) -> bool {
     precision != Precision::Fp16 || provider.contains("CPU")
 }
 
-/// Compares the file on every device with what it answered where it was made (`own`) and with fp32; the two are timed on the
-/// first.
+/// Compares the file on every device with what it answered where it was made (`own`) and with fp32, whose sessions are `whole`;
+/// the two are timed on the first.
 fn trial(
-    network: Proven,
+    whole: &mut [Session],
+    probes: &[Probe],
     own: &[Probe],
     model: &ModelBytes,
     devices: &[SessionOptions],
     timing: Timing,
 ) -> Result<Trial, InferenceError> {
-    let Proven { sessions, probes, .. } = network;
+    let mut sessions = Vec::with_capacity(devices.len());
     let planes: Vec<u8> = probes.iter().flat_map(|probe| &probe.planes).copied().collect();
     let (mut found, mut difference, mut times) = (Fidelity::default(), 0.0f32, None);
-    for (at, (mut whole, options)) in sessions.into_iter().zip(devices).enumerate() {
+    for (at, (whole, options)) in whole.iter_mut().zip(devices).enumerate() {
         let mut reduced = Session::load(model.bytes(), options)?;
         if is_comparable(model.precision(), reduced.provider()) {
             match run_probes(&mut reduced, own, REPRODUCTION_TOLERANCE) {
@@ -264,23 +280,25 @@ fn trial(
                 Err(error) => return Err(error),
             }
         }
-        found = compare_precisions(&mut whole, &mut reduced, &planes, probes.len())?;
+        found = compare_precisions(whole, &mut reduced, &planes, probes.len())?;
         if !found.is_faithful() {
             break;
         }
         if at == 0 && timing == Timing::Wanted {
             times = Some(batch_times(
-                [&mut whole, &mut reduced],
+                [whole, &mut reduced],
                 &planes,
                 options.batch_max.min(TIMED_BATCH_MAX),
             )?);
         }
+        sessions.push(reduced);
     }
     Ok(match found.is_faithful() {
         true => Trial::Faithful {
             found,
             difference,
             times,
+            sessions,
         },
         false => Trial::Unfaithful(found),
     })

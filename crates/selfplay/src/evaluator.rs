@@ -7,6 +7,7 @@ use tengen_records::ModelId;
 
 use crate::model::ModelBytes;
 use crate::seed::mix;
+use crate::shelf::{Counted, Shelf};
 
 /// A batch could not be evaluated. Nothing in play can go on without the answer.
 #[derive(Debug, thiserror::Error)]
@@ -54,17 +55,35 @@ pub trait Evaluator {
 /// Networks in ONNX Runtime: one session a file, kept while somebody holds the model.
 pub struct SessionEvaluator {
     options: SessionOptions,
-    sessions: Vec<(Weak<ModelBytes>, ModelId, Session)>,
+    /// Where sessions wait that need not be loaded any more.
+    shelf: Arc<Shelf>,
+    sessions: Vec<Held>,
     provider: Option<String>,
+    loads: u64,
+}
+
+/// A session in use.
+struct Held {
+    model: Weak<ModelBytes>,
+    file: ModelId,
+    session: Session,
+    _counted: Counted,
 }
 
 impl SessionEvaluator {
     /// Sessions will be made with `options`, each when its model is first needed.
     pub fn new(options: SessionOptions) -> SessionEvaluator {
+        SessionEvaluator::taking_from(Arc::default(), options)
+    }
+
+    /// The same, but sessions that wait on `shelf`, which were made with the same options, are taken from there.
+    pub(crate) fn taking_from(shelf: Arc<Shelf>, options: SessionOptions) -> SessionEvaluator {
         SessionEvaluator {
             options,
+            shelf,
             sessions: Vec::new(),
             provider: None,
+            loads: 0,
         }
     }
 
@@ -73,20 +92,46 @@ impl SessionEvaluator {
         self.provider.as_deref()
     }
 
+    /// Sessions that it loaded itself, while a batch waited.
+    pub fn loads(&self) -> u64 {
+        self.loads
+    }
+
     fn session(&mut self, model: &Arc<ModelBytes>) -> Result<&mut Session, InferenceError> {
         let file = model.file_id();
-        if let Some(at) = self.sessions.iter().position(|(_, held, _)| *held == file) {
-            return Ok(&mut self.sessions[at].2);
+        if let Some(at) = self.sessions.iter().position(|held| held.file == file) {
+            let held = &mut self.sessions[at];
+            // The file was let go of and has come again.
+            if held.model.strong_count() == 0 {
+                held.model = Arc::downgrade(model);
+            }
+            return Ok(&mut held.session);
         }
         // A new model is the moment to let go of those that nobody plays with any more.
-        self.sessions.retain(|(holder, _, _)| holder.strong_count() > 0);
-        let session = Session::load(model.bytes(), &self.options)?;
-        self.provider = Some(session.provider().to_owned());
+        self.sessions.retain(|held| held.model.strong_count() > 0);
         let (id, precision) = (model.id(), model.precision());
-        tracing::debug!(model = %id, %precision, provider = session.provider(), "session loaded");
-        self.sessions.push((Arc::downgrade(model), file, session));
+        let (waiting, counted) = self.shelf.take(file, self.options.device);
+        let session = match waiting {
+            Some(session) => {
+                tracing::debug!(model = %id, %precision, provider = session.provider(), "a session was ready");
+                session
+            }
+            None => {
+                self.loads += 1;
+                let session = Session::load(model.bytes(), &self.options)?;
+                tracing::debug!(model = %id, %precision, provider = session.provider(), "session loaded");
+                session
+            }
+        };
+        self.provider = Some(session.provider().to_owned());
+        self.sessions.push(Held {
+            model: Arc::downgrade(model),
+            file,
+            session,
+            _counted: counted,
+        });
         let last = self.sessions.len() - 1;
-        Ok(&mut self.sessions[last].2)
+        Ok(&mut self.sessions[last].session)
     }
 }
 

@@ -3,7 +3,7 @@
 //! One [`Driver`] plays many games on **one thread**: every tick it gathers leaves from all of them, evaluates one batch
 //! a model, and gives the answers back. A game's choices depend on its own seed alone, never on which games share its
 //! batches, so any split over drivers, threads and machines plays the same games. How an actor's drivers and their
-//! networks are divided over its devices is [`feeding`]'s subject.
+//! networks are divided over its devices, and how a new network comes to them, is [`feeding`]'s subject.
 //!
 //! Deliberately absent: threads of self-play, sockets and files (the actor has them), rules (`tengen-games`), the search
 //! itself (`tengen-search`) and checks of finished records (`tengen-records`).
@@ -23,6 +23,7 @@ pub mod order;
 mod pool;
 pub mod reproduce;
 pub mod seed;
+mod shelf;
 pub mod symmetry;
 mod trace;
 pub mod wire;

@@ -136,6 +136,15 @@ impl Division {
         }
     }
 
+    /// Sessions of one network on one of the devices, by its index.
+    pub fn sessions_on(&self, place: usize) -> usize {
+        let threads = (0..self.threads).filter(|&thread| self.place_of(thread) == place);
+        match self.sessions_per {
+            SessionsPer::Thread => threads.count(),
+            SessionsPer::Device => threads.count().min(1),
+        }
+    }
+
     /// Games at once, over all threads.
     pub fn games(&self) -> usize {
         self.games
@@ -186,7 +195,7 @@ mod tests {
     #[test]
     fn each_core_of_a_cpu_has_a_session_and_the_games_for_two_small_batches() {
         let cpu = division("cpu", NOTHING);
-        assert_eq!((cpu.threads(), cpu.sessions()), (4, 4));
+        assert_eq!((cpu.threads(), cpu.sessions(), cpu.sessions_on(0)), (4, 4, 4));
         assert_eq!((cpu.games(), cpu.batch()), (128, Batch::UpTo(16)));
         assert!((0..4).all(|thread| cpu.games_of(thread) == 32 && cpu.device_of(thread) == Device::Cpu));
     }
@@ -198,6 +207,7 @@ mod tests {
         assert_eq!((gpu.batch(), gpu.batch_filled()), (Batch::UpTo(256), 256));
         let two = division("cuda:1,cuda:0", NOTHING);
         assert_eq!((two.threads(), two.sessions(), two.games()), (4, 2, 1_024));
+        assert_eq!([two.sessions_on(0), two.sessions_on(1)], [1, 1]);
         assert_eq!(
             [0, 1, 2, 3].map(|thread| two.device_of(thread)),
             [1, 0, 1, 0].map(Device::Cuda)

@@ -5,6 +5,9 @@
 //! walk their trees. Of what nobody fixed, the numbers follow from the device ([`Division`]), and the size of a batch from
 //! how fast the first network is here ([`Feeding::measure`]).
 //!
+//! A new network stops no game: the sessions that threads will want of it are loaded before they have its games
+//! ([`Feeding::prepare`]), beside play.
+//!
 //! A game does not depend on how play is divided, but for the last digits of its network's answers: those follow from the
 //! size that a batch is padded to, as everywhere (`reproduce` says what that can do to a search).
 //!
@@ -18,12 +21,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use tengen_games::AnyGame;
-use tengen_inference::{Device, Devices, InferenceError, Outputs, SessionOptions, bucket_sizes};
+use tengen_inference::{Device, Devices, InferenceError, Outputs, Session, SessionOptions, bucket_sizes};
 use tengen_network::{Config, Metadata, Shape, ShapeError, WriteError, random_weights, write_onnx};
 
 use crate::driver::DriverOptions;
 use crate::evaluator::{EvaluateError, Evaluator, SessionEvaluator};
 use crate::model::ModelBytes;
+use crate::order::Lease;
+use crate::shelf::Shelf;
 
 pub use division::{Batch, Division, SessionsPer, Wishes};
 pub use measure::Rate;
@@ -68,6 +73,8 @@ pub struct Feeding {
     planes_len: usize,
     /// One for each device, where its threads share sessions.
     sets: Vec<Shared<SessionEvaluator>>,
+    /// Sessions that threads will want.
+    shelf: Arc<Shelf>,
     /// Positions in one evaluation, once that is settled.
     batch: OnceLock<usize>,
 }
@@ -95,15 +102,17 @@ impl Measured {
 impl Feeding {
     /// Feeds as `division` says, with positions of `planes_len` bytes.
     pub fn new(division: Division, planes_len: usize) -> Feeding {
-        let set = |place| SessionEvaluator::new(sessions(division.device_of(place), division.batch().max()));
+        let shelf = Arc::<Shelf>::default();
+        let set = |place| Shared::new(evaluator_of(&shelf, &division, place));
         let sets = match division.sessions_per() {
             SessionsPer::Thread => Vec::new(),
-            SessionsPer::Device => (0..division.sessions()).map(|place| Shared::new(set(place))).collect(),
+            SessionsPer::Device => (0..division.sessions()).map(set).collect(),
         };
         Feeding {
             division,
             planes_len,
             sets,
+            shelf,
             batch: OnceLock::new(),
         }
     }
@@ -129,13 +138,63 @@ impl Feeding {
 
     /// What answers a thread.
     pub fn evaluator(&self, thread: usize) -> ThreadEvaluator {
-        self.evaluator_for(thread, self.batch())
+        match self.sets.get(self.division.place_of(thread)) {
+            Some(set) => ThreadEvaluator::Shared(set.clone()),
+            None => ThreadEvaluator::Own(evaluator_of(&self.shelf, &self.division, thread)),
+        }
     }
 
     /// How networks are loaded, for each device once.
     pub fn sessions(&self) -> Vec<SessionOptions> {
         let devices = self.division.devices().as_slice();
-        devices.iter().map(|&device| sessions(device, self.batch())).collect()
+        devices.iter().map(|&device| sessions(&self.division, device)).collect()
+    }
+
+    /// Sessions of this file that are loaded already, as [`Feeding::sessions`] says, one for each device in its order: the
+    /// first threads that want one take these. What no thread can want is dropped.
+    pub fn offer(&self, model: &ModelBytes, sessions: Vec<Session>) {
+        let devices = self.division.devices().as_slice();
+        for (place, (session, &device)) in sessions.into_iter().zip(devices).enumerate() {
+            let threads = self.division.sessions_on(place);
+            self.shelf.put(model.file_id(), device, session, threads);
+        }
+    }
+
+    /// Loads the sessions that threads will want for the games of `lease`, so that they need not: as many as there are
+    /// threads without one, and no more than games. Blocks for as long as that takes; play goes on beside it.
+    ///
+    /// Where no thread has a session of any network, nothing is loaded: no game would be stopped, and the threads load theirs
+    /// side by side. Sessions that still wait of networks which no lease names any more are dropped.
+    ///
+    /// # Errors
+    /// When a network cannot be loaded. Threads will meet the same error.
+    pub fn prepare(&self, lease: &Arc<Lease>) -> Result<(), EvaluateError> {
+        let sessions = self.sessions();
+        self.shelf.keep_for(lease, self.division.devices().as_slice());
+        if !self.shelf.is_in_use() {
+            return Ok(());
+        }
+        let games = lease.order().plan.games() as usize;
+        for model in lease.models() {
+            let file = model.file_id();
+            for (place, options) in sessions.iter().enumerate() {
+                let threads = self.division.sessions_on(place);
+                while self.shelf.wants(file, options.device, games, threads) {
+                    let loaded = Session::load(model.bytes(), options);
+                    let session = loaded.map_err(|source| EvaluateError::Inference {
+                        model: model.id(),
+                        source,
+                    })?;
+                    self.shelf.put(file, options.device, session, threads);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sessions that wait for a thread that wants them.
+    pub fn sessions_waiting(&self) -> usize {
+        self.shelf.waiting()
     }
 
     /// Evaluates `model` in batches of several sizes on the first device, about a second at most, and settles the size of a
@@ -151,7 +210,7 @@ impl Feeding {
         let filled = self.division.batch_filled();
         let planes = vec![0; filled * self.planes_len];
         let mut out = Outputs::default();
-        let mut evaluator = self.evaluator_for(0, self.division.batch().max());
+        let mut evaluator = self.evaluator(0);
         let mut evaluate = |n: usize| {
             let begun = Instant::now();
             evaluator.evaluate(model, &planes[..n * self.planes_len], n, &mut out)?;
@@ -170,16 +229,6 @@ impl Feeding {
             rates,
         };
         Ok(self.batch.set(batch).is_ok().then_some(measured))
-    }
-
-    fn evaluator_for(&self, thread: usize, batch_max: usize) -> ThreadEvaluator {
-        match self.sets.get(self.division.place_of(thread)) {
-            Some(set) => ThreadEvaluator::Shared(set.clone()),
-            None => {
-                let options = sessions(self.division.device_of(thread), batch_max);
-                ThreadEvaluator::Own(SessionEvaluator::new(options))
-            }
-        }
     }
 }
 
@@ -200,6 +249,14 @@ impl ThreadEvaluator {
             ThreadEvaluator::Shared(sessions) => sessions.look(of),
         }
     }
+
+    /// Sessions that were loaded while a batch waited, by all threads that share them.
+    pub fn loads(&self) -> u64 {
+        match self {
+            ThreadEvaluator::Own(sessions) => sessions.loads(),
+            ThreadEvaluator::Shared(sessions) => sessions.look(SessionEvaluator::loads),
+        }
+    }
 }
 
 impl Evaluator for ThreadEvaluator {
@@ -217,11 +274,17 @@ impl Evaluator for ThreadEvaluator {
     }
 }
 
-/// Sessions on `device`. A batch is spread over no further core: those belong to the other threads.
-fn sessions(device: Device, batch_max: usize) -> SessionOptions {
+/// An evaluator for this thread, or for all threads of its device.
+fn evaluator_of(shelf: &Arc<Shelf>, division: &Division, thread: usize) -> SessionEvaluator {
+    SessionEvaluator::taking_from(Arc::clone(shelf), sessions(division, division.device_of(thread)))
+}
+
+/// Sessions on `device`, all alike: for the largest batch there may be, whatever is settled later, since a smaller one is padded
+/// no further. A batch is spread over no further core: those belong to the other threads.
+fn sessions(division: &Division, device: Device) -> SessionOptions {
     SessionOptions {
         device,
         intra_threads: 1,
-        batch_max,
+        batch_max: division.batch().max(),
     }
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::reduced::{fp16, int8, metadata, ranges};
-use common::{columns, config, lively_weights, options, positions, session, shapes};
+use common::{columns, config, lively_weights, model, options, positions, session, shapes};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_games::{AnyGame, Game, GameVisitor, State, registry};

@@ -26,7 +26,7 @@ BENCH_EXAMPLES := ingest many_actors training_speed selfplay_speed
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build release run test test-needs nextest-needed test-core conformance check python bench cross-check faults
+.PHONY: help setup build release run test test-needs nextest-needed test-core conformance openvino check python bench cross-check faults
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,11 @@ endif
 conformance: setup ## check every game over 10,000 random games, however long, and the deepest counts (GAME=go for one)
 	$(CARGO) test --locked -p tengen-games --lib -- --ignored --nocapture conformance_in_full::$(GAME)
 	$(CARGO) test --locked -p tengen-games --test rules -- --ignored $(GAME)
+
+# A process loads one ONNX Runtime, so OpenVINO's is asked by tests of its own, which `make test` leaves out.
+openvino: setup ## fetch the ONNX Runtime that has OpenVINO and hold its answers against the usual provider's (docs/devices.md)
+	@scripts/fetch-runtimes --openvino
+	$(CARGO) test --locked -p tengen-inference --test openvino -- --ignored
 
 check: setup ## format, clippy, docs, architecture, scripts, licences: warnings are errors
 	$(CARGO) fmt --all --check

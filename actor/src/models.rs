@@ -7,6 +7,7 @@
 mod download;
 mod error;
 mod reduced;
+mod together;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use tengen_service::usage::UsageMeter;
 use crate::handshake::{CALL_TIMEOUT, Run};
 use download::RemoteFile;
 use reduced::{FellBack, Proven, Reduced, Speed};
+use together::in_one_precision;
 
 pub(crate) use error::ModelError;
 
@@ -124,15 +126,13 @@ impl Models {
         self.lock().playing.fell_back.clone()
     }
 
-    /// The networks with these ids, checked, all in one precision: who played another in another would compare arithmetic.
+    /// The networks with these ids, checked, all in one precision.
     pub(crate) async fn fetch(&self, ids: &[ModelId]) -> Result<Vec<Arc<ModelBytes>>, ModelError> {
         let mut networks = Vec::with_capacity(ids.len());
         for &id in ids {
             networks.push(self.fetch_one(id).await?);
         }
-        let reduced: Option<Vec<_>> = networks.iter().map(|network| network.reduced.clone()).collect();
-        let whole = || networks.iter().map(|network| Arc::clone(&network.whole)).collect();
-        let models: Vec<Arc<ModelBytes>> = reduced.unwrap_or_else(whole);
+        let models = in_one_precision(&networks);
         if let Some(model) = models.first() {
             let mut reasons = networks.iter().map(|network| &network.fell_back);
             let fell_back = reasons.find(|why| !why.is_empty());

@@ -46,8 +46,8 @@ pub struct Options {
     /// Threads that feed each GPU in turn: while the batch of one is evaluated, the others walk their trees
     #[arg(long, value_name = "N", default_value_t = THREADS_PER_DEVICE, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub threads_per_device: u32,
-    /// Where networks are evaluated: auto, cpu, cuda:N, or several GPUs, cuda:0,cuda:1. `auto` takes the first GPU if one
-    /// works, else the CPU
+    /// Where networks are evaluated: auto, cpu, openvino, cuda:N, tensorrt:N, or several GPUs of one kind, cuda:0,cuda:1.
+    /// `auto` takes the first GPU through CUDA if one works, else the CPU
     #[arg(long, value_name = "DEVICES", default_value_t = Devices::default())]
     pub device: Devices,
     /// Feed the CPU as a GPU is fed: its threads are --threads-per-device, and they share sessions. For tests
@@ -61,7 +61,7 @@ pub struct Options {
     /// rejected/ in the data folder, with the reason
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 30, value_parser = clap::value_parser!(u64).range(SPOOL_BYTES_MIN..))]
     pub spool_bytes_max: u64,
-    /// ONNX Runtime's library, or the folder it is in [default: looked up]
+    /// ONNX Runtime's library, or the folder it is in [default: looked up, for openvino the one that has it]
     #[arg(long, value_name = "PATH")]
     pub onnxruntime: Option<PathBuf>,
     /// When asked to stop, how long games in flight may go on before they are handed back, seconds
@@ -144,6 +144,8 @@ mod tests {
         for (device, reason) in [
             ("cuda:0,cuda:0", "twice"),
             ("cpu,cuda:0", "alone"),
+            ("openvino,cuda:0", "alone"),
+            ("cuda:0,tensorrt:1", "all `cuda:N` or all `tensorrt:N`"),
             ("tpu", "no device"),
         ] {
             let refused = with(&["--device", device]).unwrap_err().to_string();

@@ -50,7 +50,7 @@ pub(crate) struct DuelArgs {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// `auto`, `cpu` or `cuda:N`
+    /// `auto`, `cpu`, `openvino`, `cuda:N` or `tensorrt:N`
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: Device,
     /// Folder for a file a game with the first player's searches, which must be a network's: every position reached with its
@@ -82,7 +82,7 @@ pub(crate) async fn run(args: DuelArgs) -> anyhow::Result<()> {
             args.a
         );
     }
-    tengen_inference::init(None)?;
+    tengen_inference::init_for(&args.device.into(), None)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let options = DuelOptions {
         games: args.games,

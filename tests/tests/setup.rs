@@ -208,6 +208,23 @@ fn a_wheel_with_another_hash_and_whatever_else_pip_says_is_tried_three_times() {
 }
 
 #[test]
+fn openvino_is_fetched_alone_and_only_when_it_is_asked_for() {
+    let machine = Machine::new();
+    // It builds nothing.
+    machine.remove("c++");
+    let (into, cache) = (machine.path("into"), machine.path("cache"));
+    let (into_text, cache_text) = (into.to_str().unwrap(), cache.to_str().unwrap());
+    assert_refusal(
+        &machine.run(&["--openvino", "--into", into_text, "--cache", cache_text]),
+        &[
+            "could not be reached for onnxruntime-openvino==",
+            "copy the wheels that scripts/runtimes-openvino.txt names into ",
+        ],
+    );
+    assert!(!into.join("stamp-openvino").exists(), "the stamp vouches for nothing");
+}
+
+#[test]
 fn arguments_that_make_no_sense_are_named() {
     let machine = Machine::new();
     let refused = |arguments: &[&str], part: &str| {

@@ -70,7 +70,7 @@ pub async fn run(mut options: Options, shutdown: CancellationToken) -> anyhow::R
         let folder = options.data.join(folder);
         remove_half_written(&folder).with_context(|| format!("failed to tidy {}", folder.display()))?;
     }
-    tengen_inference::init(options.onnxruntime.as_deref())?;
+    tengen_inference::init_for(&options.device, options.onnxruntime.as_deref())?;
     let (data, bytes_max) = (options.data.clone(), options.spool_bytes_max);
     let mut store = spawn_blocking(move || Store::open(&data, bytes_max)).await??;
     let channel = channel::connect(&options.join, &options.connect.credentials()?)?;

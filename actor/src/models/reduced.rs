@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tengen_inference::{
-    Fidelity, InferenceError, Probe, REPRODUCTION_TOLERANCE, Session, SessionOptions, TIMED_BATCH_MAX, batch_times,
-    compare_precisions, run_probes,
+    Device, Fidelity, InferenceError, Probe, REPRODUCTION_TOLERANCE, Session, SessionOptions, TIMED_BATCH_MAX,
+    batch_times, compare_precisions, run_probes,
 };
 use tengen_network::{Metadata, read_metadata};
 use tengen_proto::v1;
@@ -118,7 +118,10 @@ impl Models {
         variants: &[v1::ModelVariant],
     ) -> Result<Option<Reduced>, FellBack> {
         let id = proven.id;
-        let Some(precision) = wanted(self.precision, &proven.provider()) else {
+        // All devices of an actor are of one kind.
+        let devices = self.feeding.division().devices().as_slice();
+        let device = devices.first().copied().unwrap_or(Device::Cpu);
+        let Some(precision) = wanted(self.precision, device) else {
             return Ok(None);
         };
         let of_precision = |variant: &&v1::ModelVariant| precision_from_wire(variant.precision) == Some(precision);
@@ -229,15 +232,14 @@ impl Models {
     }
 }
 
-/// The reduced precision that is wanted on this provider.
-fn wanted(choice: WantedPrecision, provider: &str) -> Option<Precision> {
+/// The reduced precision that is wanted on this device.
+fn wanted(choice: WantedPrecision, device: Device) -> Option<Precision> {
     match choice {
         WantedPrecision::Fp32 => None,
         WantedPrecision::Int8 => Some(Precision::Int8),
         WantedPrecision::Fp16 => Some(Precision::Fp16),
-        WantedPrecision::Auto if provider.contains("CUDA") => Some(Precision::Fp16),
-        WantedPrecision::Auto if provider.contains("CPU") => Some(Precision::Int8),
-        WantedPrecision::Auto => None,
+        WantedPrecision::Auto if device.is_gpu() => Some(Precision::Fp16),
+        WantedPrecision::Auto => Some(Precision::Int8),
     }
 }
 
@@ -327,16 +329,17 @@ mod tests {
 
     #[test]
     fn auto_takes_the_reduced_precision_of_the_device() {
-        let (cpu, cuda) = ("CPUExecutionProvider", "CUDAExecutionProvider");
-        for (choice, provider, expected) in [
+        let (cpu, cuda) = (Device::Cpu, Device::Cuda(0));
+        for (choice, device, expected) in [
             (WantedPrecision::Auto, cpu, Some(Precision::Int8)),
+            (WantedPrecision::Auto, Device::OpenVino, Some(Precision::Int8)),
             (WantedPrecision::Auto, cuda, Some(Precision::Fp16)),
-            (WantedPrecision::Auto, "SomeOtherProvider", None),
+            (WantedPrecision::Auto, Device::TensorRt(1), Some(Precision::Fp16)),
             (WantedPrecision::Fp32, cuda, None),
             (WantedPrecision::Int8, cuda, Some(Precision::Int8)),
             (WantedPrecision::Fp16, cpu, Some(Precision::Fp16)),
         ] {
-            assert_eq!(wanted(choice, provider), expected, "{choice:?} on {provider}");
+            assert_eq!(wanted(choice, device), expected, "{choice:?} on {device}");
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct ReplayArgs {
     /// Step through the record instead: the board, the move and its search, ply by ply
     #[arg(long, conflicts_with = "json")]
     step: bool,
-    /// `auto`, `cpu` or `cuda:N`
+    /// `auto`, `cpu`, `openvino`, `cuda:N` or `tensorrt:N`
     #[arg(long, value_name = "DEVICE", default_value = "cpu")]
     device: Device,
     /// Print one JSON object instead of words
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: ReplayArgs) -> anyhow::Result<()> {
     let record = record(&stored)?;
     let game = game_of(&record)?;
     let lease = lease(&run, &stored, &record).await?;
-    tengen_inference::init(None)?;
+    tengen_inference::init_for(&args.device.into(), None)?;
     let evaluator = SessionEvaluator::new(SessionOptions {
         device: args.device,
         intra_threads: 1,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, ensure};
 use serde::{Deserialize, Serialize};
 use tengen_games::{AnyGame, Game, GameVisitor};
-use tengen_inference::{Device, Devices, Session, batch_times};
+use tengen_inference::{Devices, Session, batch_times};
 use tengen_network::{ActivationRanges, Metadata, Shape, random_weights, write_onnx, write_onnx_as_stated};
 use tengen_records::{LeaseId, Precision, RunId, encode};
 use tengen_search::Settings;
@@ -83,7 +83,7 @@ pub(super) fn self_play(
     devices: &Devices,
     plies: u64,
 ) -> anyhow::Result<Measured> {
-    tengen_inference::init(None)?;
+    tengen_inference::init_for(devices, None)?;
     let game = AnyGame::parse(&config.run.game).context("run.game")?;
     let shared = Shared {
         plies_wanted: plies,
@@ -133,13 +133,13 @@ fn network(config: &RunConfig, game: &AnyGame, feeding: &Feeding) -> anyhow::Res
     let whole = ModelBytes::new(write_onnx(&shape, &weights, &metadata)?);
     // The first network of a run comes in fp32, and settles the size of a batch.
     feeding.measure(&whole)?;
-    let is_cpu = feeding.division().devices().as_slice() == [Device::Cpu];
+    let is_gpu = feeding.division().devices().as_slice()[0].is_gpu();
     let wanted = match config.actor.precision {
         WantedPrecision::Fp32 => return Ok(whole),
         WantedPrecision::Int8 => Precision::Int8,
         WantedPrecision::Fp16 => Precision::Fp16,
-        WantedPrecision::Auto if is_cpu => Precision::Int8,
-        WantedPrecision::Auto => Precision::Fp16,
+        WantedPrecision::Auto if is_gpu => Precision::Fp16,
+        WantedPrecision::Auto => Precision::Int8,
     };
     let mut offered = config.export.precisions.iter().map(|listed| listed.precision());
     let Some(precision) = offered.find(|offered| offered.as_str() == wanted.as_str()) else {

@@ -1,7 +1,7 @@
 //! The section `[audit]` of the process's configuration.
 
 use serde::{Deserialize, Serialize};
-use tengen_selfplay::audit::{TOLERANCE_CPU, TOLERANCE_OTHER, TOLERANCE_REDUCED};
+use tengen_selfplay::audit::{TOLERANCE_CPU, TOLERANCE_OTHER, TOLERANCE_REDUCED, TOLERANCE_REDUCED_OTHER, Tolerances};
 
 /// Most positions of one game that are evaluated again.
 const POSITIONS_MAX: u32 = 256;
@@ -22,8 +22,33 @@ pub struct AuditConfig {
     pub tolerance_cpu: f32,
     /// The same for actors on other devices.
     pub tolerance_other: f32,
-    /// The same for searches with networks in int8 or fp16, on whatever device.
+    /// The same for searches with networks in int8 or fp16 of actors on a CPU.
     pub tolerance_reduced: f32,
+    /// The same for searches with networks in int8 or fp16 of actors on other devices.
+    pub tolerance_reduced_other: f32,
+}
+
+/// Where an actor computes, as far as it has said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On CPUs alone.
+    Cpu,
+    /// On other devices, or nobody knows.
+    Elsewhere,
+}
+
+impl Place {
+    /// By the execution providers that an actor names, with commas between them.
+    ///
+    /// One that has named none yet gets the benefit of the doubt: games may come before it has, and were played anywhere. That
+    /// saves honest GPUs and serves no liar, who could as well name one.
+    pub(crate) fn of(providers: Option<&str>) -> Place {
+        let is_on_cpu = |providers: &str| providers.split(',').all(|provider| provider.contains("CPU"));
+        match providers.is_some_and(is_on_cpu) {
+            true => Place::Cpu,
+            false => Place::Elsewhere,
+        }
+    }
 }
 
 impl Default for AuditConfig {
@@ -35,11 +60,24 @@ impl Default for AuditConfig {
             tolerance_cpu: TOLERANCE_CPU,
             tolerance_other: TOLERANCE_OTHER,
             tolerance_reduced: TOLERANCE_REDUCED,
+            tolerance_reduced_other: TOLERANCE_REDUCED_OTHER,
         }
     }
 }
 
 impl AuditConfig {
+    /// What the statements of an actor that computes there are held to. Nowhere are they held to nothing.
+    pub(crate) fn tolerances(&self, place: Place) -> Tolerances {
+        let (fp32, reduced) = match place {
+            Place::Cpu => (self.tolerance_cpu, self.tolerance_reduced),
+            Place::Elsewhere => (self.tolerance_other, self.tolerance_reduced_other),
+        };
+        Tolerances {
+            fp32,
+            reduced: reduced.max(fp32),
+        }
+    }
+
     /// What is wrong with the values, a sentence each.
     pub(crate) fn faults(&self) -> Vec<String> {
         let AuditConfig {
@@ -49,6 +87,7 @@ impl AuditConfig {
             tolerance_cpu,
             tolerance_other,
             tolerance_reduced,
+            tolerance_reduced_other,
         } = *self;
         let above_none = |key: &str, tolerance: f32| {
             (
@@ -69,6 +108,7 @@ impl AuditConfig {
             above_none("tolerance_cpu", tolerance_cpu),
             above_none("tolerance_other", tolerance_other),
             above_none("tolerance_reduced", tolerance_reduced),
+            above_none("tolerance_reduced_other", tolerance_reduced_other),
         ];
         let broken = rules.into_iter().filter(|(holds, _)| !holds);
         broken.map(|(_, fault)| fault).collect()
@@ -89,6 +129,7 @@ mod tests {
             tolerance_cpu: 2.0,
             tolerance_other: 0.0,
             tolerance_reduced: 1.5,
+            tolerance_reduced_other: -1.0,
         };
         let faults = broken.faults();
         for part in [
@@ -98,9 +139,36 @@ mod tests {
             "cpu = 2",
             "other = 0",
             "reduced = 1.5",
+            "reduced_other = -1",
         ] {
             assert!(faults.iter().any(|fault| fault.contains(part)), "{part}: {faults:?}");
         }
-        assert_eq!(faults.len(), 6);
+        assert_eq!(faults.len(), 7);
+    }
+
+    #[test]
+    fn strict_tolerances_are_for_whoever_says_that_it_computes_on_a_cpu_alone() {
+        for (providers, place) in [
+            (Some("CPU"), Place::Cpu),
+            (Some("CPUExecutionProvider"), Place::Cpu),
+            (Some("CUDAExecutionProvider"), Place::Elsewhere),
+            (Some("CUDAExecutionProvider, CPUExecutionProvider"), Place::Elsewhere),
+            (Some("none yet"), Place::Elsewhere),
+            (Some(""), Place::Elsewhere),
+            (None, Place::Elsewhere),
+        ] {
+            assert_eq!(Place::of(providers), place, "{providers:?}");
+        }
+        let mut config = AuditConfig::default();
+        assert_eq!(config.tolerances(Place::Cpu), Tolerances::default());
+        let elsewhere = Tolerances {
+            fp32: TOLERANCE_OTHER,
+            reduced: TOLERANCE_REDUCED_OTHER,
+        };
+        assert_eq!(config.tolerances(Place::Elsewhere), elsewhere);
+        // A rounded network is never held to more than a whole one.
+        (config.tolerance_cpu, config.tolerance_other) = (0.5, 0.7);
+        let reduced = [Place::Cpu, Place::Elsewhere].map(|place| config.tolerances(place).reduced);
+        assert_eq!(reduced, [0.5, 0.7]);
     }
 }

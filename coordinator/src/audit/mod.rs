@@ -33,6 +33,7 @@ use crate::store::{Readers, StoreError, games};
 use library::{Found, Library};
 
 pub use config::AuditConfig;
+pub(crate) use config::Place;
 
 /// Drawn games that may wait: minutes of the largest cluster's share, a few dozen bytes each.
 const QUEUE_MAX: usize = 1_024;

@@ -1,12 +1,12 @@
 //! Findings of audits: counted, and held against actors whose games fail.
 
 use rusqlite::Connection;
-use tengen_records::Precision;
-use tengen_selfplay::audit::{Difference, Tolerances};
+use tengen_selfplay::audit::Difference;
 
 use super::owner::Now;
 use super::request::AuditReport;
 use super::state::State;
+use crate::audit::Place;
 use crate::store::audits::{self, AuditCount, AuditFailure};
 use crate::store::trail::{self, Entry};
 use crate::store::{StoreError, actors};
@@ -40,31 +40,15 @@ impl State {
 
     /// What is wrong with an audited game, in a sentence.
     fn fault(&self, report: &AuditReport) -> Option<String> {
-        let live = self.live_actors.get(&report.actor);
-        // An actor that has not said yet where it computes gets the benefit of the doubt.
-        let is_on_cpu = live.is_some_and(|live| live.provider.contains("CPU"));
-        // How far another device is from this CPU in a reduced precision has not been measured: a GPU computes fp16 in 16
-        // bits, and this CPU in 32. What cannot be told from honest arithmetic is held against nobody.
-        let fp32 = if is_on_cpu {
-            report.config.tolerance_cpu
-        } else {
-            report.config.tolerance_other
-        };
-        let tolerances = Tolerances {
-            fp32,
-            reduced: report.config.tolerance_reduced.max(fp32),
-        };
         // Actors search every ply: a record without a search hides what its network saw.
         if report.differences.is_empty() {
             return Some("no ply states what its network saw".to_owned());
         }
-        let held: Vec<Difference> = report
-            .differences
-            .iter()
-            .copied()
-            .filter(|found| is_on_cpu || !found.offered || found.precision == Precision::Fp32)
-            .collect();
-        Difference::worst(&held, &tolerances).and_then(|worst| worst.fault(&tolerances))
+        // What an actor says of itself chooses among tolerances. Nothing that it says takes a position out of its audit.
+        let live = self.live_actors.get(&report.actor);
+        let place = Place::of(live.map(|live| live.provider.as_str()));
+        let tolerances = report.config.tolerances(place);
+        Difference::worst(&report.differences, &tolerances).and_then(|worst| worst.fault(&tolerances))
     }
 
     fn audit_failed(

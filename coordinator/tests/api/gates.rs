@@ -3,6 +3,7 @@
 use tengen_proto::v1;
 use tengen_proto::v1::Verdict;
 use tengen_proto::v1::run_service_client::RunServiceClient;
+use tengen_records::{Precision, ReasonCode, Record, encode};
 use tengen_selfplay::Plan;
 
 use crate::rig::{Actor, FIXED, Learner, NONE, Rig, TIC_TAC_TOE, options};
@@ -192,6 +193,54 @@ async fn a_returned_match_lease_is_handed_on_and_its_late_games_do_not_count() {
     play_gate(&rig, &mut actor, Some(1)).await;
     let status = rig.status().await;
     assert_eq!((status.generation, status.gates_decided), (0, 1));
+    rig.stop().await;
+}
+
+/// The game with all searches of each of the two models in one precision.
+fn played_in(record: &Record, of_models: [Precision; 2]) -> Record {
+    let mut record = record.clone();
+    for ply in &mut record.plies {
+        if let Some(search) = &mut ply.search {
+            search.precision = of_models[ply.model.index()];
+        }
+    }
+    record
+}
+
+#[tokio::test]
+async fn a_game_whose_sides_play_in_different_precisions_is_refused_and_does_not_count() {
+    let (rig, mut actor, _learner) = with_candidate(FIXED).await;
+    let work = actor.match_work(100.0).await;
+    let first = actor.play_to(&work, 0, Some(0));
+    assert_eq!(actor.submit(&first).await, Verdict::Stored);
+    // A game in which both sides have searched.
+    let second = (0..100).map(|_| actor.play_to(&work, 1, Some(0))).find(|record| {
+        let searched = |model: usize| {
+            let mut plies = record.plies.iter();
+            plies.any(|ply| ply.model.index() == model && ply.search.is_some())
+        };
+        searched(0) && searched(1)
+    });
+    let second = second.expect("nine in ten plies are searched");
+    for mixed in [
+        [Precision::Fp32, Precision::Int8],
+        [Precision::Int8, Precision::Fp32],
+        [Precision::Fp16, Precision::Int8],
+    ] {
+        let answer = actor.submit_bytes(encode(&played_in(&second, mixed))).await;
+        assert_eq!(
+            (answer.verdict(), answer.reason_code.as_str()),
+            (Verdict::Rejected, ReasonCode::MixedPrecisions.as_str()),
+            "{mixed:?}: {}",
+            answer.detail
+        );
+    }
+    let status = rig.status().await;
+    assert_eq!((status.match_games, status.gate.expect("a gate").pairs), (1, 0));
+    // In one precision it does, whichever its pair's other game was in.
+    let second = played_in(&second, [Precision::Int8; 2]);
+    assert_eq!(actor.submit(&second).await, Verdict::Stored);
+    assert_eq!(rig.status().await.gate.expect("a gate").pairs, 1);
     rig.stop().await;
 }
 

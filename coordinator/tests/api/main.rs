@@ -1,6 +1,7 @@
 //! The coordinator over its real wire: a server on a loopback port, real clients, records of random games.
 
 mod audits;
+mod audits_elsewhere;
 mod database;
 mod diagnose;
 mod disk;

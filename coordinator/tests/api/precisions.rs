@@ -300,7 +300,7 @@ async fn assert_damage_is_named(data: &Path, name: &str) {
 }
 
 /// A run whose every game is audited, after its first iteration of games with its random network.
-async fn audited() -> (Rig, Actor, u64) {
+pub(crate) async fn audited() -> (Rig, Actor, u64) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut options = options(folder.path(), &toml());
     options.config.audit = Some(AuditConfig {
@@ -318,7 +318,7 @@ async fn audited() -> (Rig, Actor, u64) {
     (rig, actor, games)
 }
 
-async fn submit(actor: &mut Actor, records: &[Record]) -> u64 {
+pub(crate) async fn submit(actor: &mut Actor, records: &[Record]) -> u64 {
     for record in records {
         assert_eq!(actor.submit(record).await, Verdict::Stored);
     }
@@ -326,7 +326,7 @@ async fn submit(actor: &mut Actor, records: &[Record]) -> u64 {
 }
 
 /// The network's weights, but sure of winning everywhere, as sums that overflow might make it.
-fn sure_of_winning(network: &[u8]) -> Weights {
+pub(crate) fn sure_of_winning(network: &[u8]) -> Weights {
     let mut weights = read_weights(network).expect("weights");
     let bias = weights.get_mut("value.out.bias").expect("it is there");
     bias.data_mut()[0] += 4.0;
@@ -334,7 +334,7 @@ fn sure_of_winning(network: &[u8]) -> Weights {
 }
 
 /// A lease with the network that was just promoted.
-async fn work_with(actor: &mut Actor, model: &v1::Model) -> Assignment {
+pub(crate) async fn work_with(actor: &mut Actor, model: &v1::Model) -> Assignment {
     for _ in 0..8 {
         let work = actor.work(0.0).await;
         if work.order.models[0].0[..] == model.model_id {

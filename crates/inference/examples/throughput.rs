@@ -2,6 +2,7 @@
 //!
 //! `cargo run --release -p tengen-inference --example throughput -- [DEVICE] [THREADS] [BATCH] [SIZE...]`
 //!
+//! A device is `cpu` (the default), `openvino`, `cuda:N` or `tensorrt:N` (`docs/devices.md`).
 //! A size is `BLOCKSxCHANNELS` or `BLOCKSxCHANNELS:PRECISION`, for example `4x32` and `4x32:int8`.
 //! Precisions are `fp32` (the default), `fp16` and `int8`; how fast the latter is does not depend on its ranges, so they are
 //! made up.
@@ -28,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         sizes = ["4x32", "3x64", "6x64", "10x128"].map(str::to_owned).to_vec();
     }
 
-    tengen_inference::init(None)?;
+    tengen_inference::init_for(&device.into(), None)?;
     let options = SessionOptions {
         device,
         intra_threads,

@@ -8,8 +8,6 @@ use ort::session::{HasSelectedOutputs, OutputSelector, RunOptions};
 use ort::value::Tensor;
 use tengen_network::{POLICY_NAME, WDL_NAME};
 
-use crate::device::Device;
-use crate::load::CPU_PROVIDER;
 use crate::session::Signature;
 
 /// One batch size with its input, and its outputs held by the run options.
@@ -45,17 +43,13 @@ impl Bucket {
     }
 }
 
-/// Memory of the host for the planes and answers of a session on `provider`, which was asked for as `device`.
+/// Memory of the host for the planes and answers of a session on the GPU `cuda`, or on the CPU.
 ///
-/// For CUDA it is page-locked: a GPU fetches planes from there and writes answers there without a copy in between. **Never
-/// run on a GPU**: nothing here has one. Where the runtime has no such memory to give, it is ordinary memory, as on a CPU.
-pub(crate) fn host_memory(session: &ort::session::Session, provider: &str, device: Device) -> Allocator {
-    if provider == CPU_PROVIDER {
+/// For a GPU it is page-locked: it fetches planes from there and writes answers there without a copy in between. **Never run
+/// on a GPU**: nothing here has one. Where the runtime has no such memory to give, it is ordinary memory, as on a CPU.
+pub(crate) fn host_memory(session: &ort::session::Session, cuda: Option<u32>) -> Allocator {
+    let Some(index) = cuda.and_then(|index| i32::try_from(index).ok()) else {
         return Allocator::default();
-    }
-    let index = match device {
-        Device::Cuda(index) => index,
-        Device::Auto | Device::Cpu => 0,
     };
     let pinned = MemoryInfo::new(
         AllocationDevice::CUDA_PINNED,

@@ -4,10 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::device::{Device, ParseDeviceError};
-use crate::load::CPU_PROVIDER;
+use crate::providers::CPU_PROVIDER;
 use crate::session::{Session, SessionOptions};
 
-/// `auto` or `cpu` alone, or one or more GPUs, each named once: `cuda:0,cuda:1`. Never empty.
+/// `auto`, `cpu` or `openvino` alone, or one or more GPUs of one kind, each named once: `cuda:0,cuda:1`. Never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Devices(Vec<Device>);
 
@@ -23,6 +23,16 @@ pub enum ParseDevicesError {
         /// The list.
         text: String,
         /// What is in it.
+        device: Device,
+    },
+    /// GPUs are named in two ways.
+    #[error("{text:?} names {first} and {device}: the GPUs of one actor are all `cuda:N` or all `tensorrt:N`")]
+    Mixed {
+        /// The list.
+        text: String,
+        /// The first of them.
+        first: Device,
+        /// One of the other kind.
         device: Device,
     },
     /// A GPU is named twice. How many threads feed it is another question.
@@ -83,11 +93,15 @@ impl FromStr for Devices {
             .split(',')
             .map(|part| part.trim().parse())
             .collect::<Result<_, ParseDeviceError>>()?;
-        let several = devices.len() > 1;
+        let (first, several) = (devices[0], devices.len() > 1);
         for (at, &device) in devices.iter().enumerate() {
             let text = || text.to_owned();
-            if several && matches!(device, Device::Auto | Device::Cpu) {
+            if several && !device.is_gpu() {
                 return Err(ParseDevicesError::NotAlone { text: text(), device });
+            }
+            if std::mem::discriminant(&device) != std::mem::discriminant(&first) {
+                let text = text();
+                return Err(ParseDevicesError::Mixed { text, first, device });
             }
             if devices[..at].contains(&device) {
                 return Err(ParseDevicesError::Twice { text: text(), device });
@@ -120,9 +134,12 @@ mod tests {
         for text in [
             "auto",
             "cpu",
+            "openvino",
             "cuda:0",
             "cuda:3",
+            "tensorrt:2",
             "cuda:0,cuda:1",
+            "tensorrt:1,tensorrt:0",
             "cuda:7,cuda:2,cuda:0",
         ] {
             assert_eq!(parse(text).map(|devices| devices.to_string()), Ok(text.to_owned()));
@@ -137,6 +154,9 @@ mod tests {
     #[test]
     fn auto_and_the_cpu_stand_alone() {
         for (text, device) in [
+            ("openvino,cuda:0", Device::OpenVino),
+            ("cuda:0,openvino", Device::OpenVino),
+            ("openvino,openvino", Device::OpenVino),
             ("auto,cpu", Device::Auto),
             ("cuda:0,cpu", Device::Cpu),
             ("cpu,cpu", Device::Cpu),
@@ -148,8 +168,24 @@ mod tests {
     }
 
     #[test]
+    fn gpus_are_of_one_kind() {
+        let error = parse("cuda:0,cuda:1,tensorrt:0").expect_err("two kinds");
+        let (text, first, device) = (
+            "cuda:0,cuda:1,tensorrt:0".to_owned(),
+            Device::Cuda(0),
+            Device::TensorRt(0),
+        );
+        assert_eq!(error, ParseDevicesError::Mixed { text, first, device });
+    }
+
+    #[test]
     fn a_gpu_is_named_once() {
-        for text in ["cuda:1,cuda:1", "cuda:0,cuda:1,cuda:0", "cuda,cuda:0"] {
+        for text in [
+            "cuda:1,cuda:1",
+            "cuda:0,cuda:1,cuda:0",
+            "cuda,cuda:0",
+            "tensorrt:1,tensorrt:1",
+        ] {
             let error = parse(text).expect_err("a GPU that is named twice").to_string();
             assert!(error.contains(text) && error.ends_with("twice"), "{error}");
         }
@@ -170,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_device_that_is_named_is_taken_at_its_word() {
-        for text in ["cpu", "cuda:999", "cuda:0,cuda:1"] {
+        for text in ["cpu", "openvino", "cuda:999", "cuda:0,cuda:1", "tensorrt:0"] {
             let devices = parse(text).expect("devices");
             assert_eq!(devices.resolve(b"no model at all"), Ok(devices));
         }

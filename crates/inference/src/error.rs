@@ -10,8 +10,8 @@ use crate::session::Signature;
 pub enum InferenceError {
     /// ONNX Runtime's library is in none of the places it may be.
     #[error(
-        "ONNX Runtime was not found; looked at {}. Run scripts/fetch-runtimes, or name the library with \
-         ORT_DYLIB_PATH",
+        "ONNX Runtime was not found; looked at {}. Run scripts/fetch-runtimes (--openvino for the device openvino), or \
+         name the library with ORT_DYLIB_PATH",
         tried.join(", ")
     )]
     RuntimeNotFound {
@@ -51,7 +51,7 @@ pub enum InferenceError {
         /// Its value.
         value: usize,
     },
-    /// A named device that this build or this machine does not have.
+    /// A named device that this build, this machine or the loaded runtime does not have.
     #[error("device {device} cannot be used: {message}")]
     Device {
         /// The device asked for.

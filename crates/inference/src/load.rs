@@ -3,15 +3,13 @@
 use ort::environment::Environment;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::{Outlet, TensorElementType};
-use tengen_network::{INPUT_NAME, POLICY_NAME, WDL_NAME};
+use tengen_network::{INPUT_NAME, POLICY_NAME, WDL_NAME, read_metadata};
 
 use crate::Result;
 use crate::device::Device;
 use crate::error::InferenceError;
+use crate::providers::{self, Provider, Rest};
 use crate::session::{SessionOptions, Signature};
-
-/// Name of ONNX Runtime's CPU provider.
-pub(crate) const CPU_PROVIDER: &str = "CPUExecutionProvider";
 
 /// What ONNX Runtime may make of a graph before it runs it. Everything, wherever the network is played; less is for measuring
 /// how far the same network is from itself in other arithmetic.
@@ -55,67 +53,52 @@ pub(crate) fn open(
     options: &SessionOptions,
     optimisations: Optimisations,
 ) -> Result<Opened> {
-    let on_cpu = || {
-        let session = commit(environment, model, options, optimisations, None)
-            .map_err(|error| InferenceError::Load(error.to_string()))?;
-        Ok(Opened {
-            session,
-            provider: CPU_PROVIDER,
-            cuda: None,
-        })
-    };
+    let on = |device| open_on(device, environment, model, options, optimisations);
     match options.device {
-        Device::Cpu => on_cpu(),
-        Device::Cuda(index) => {
-            open_cuda(environment, model, options, optimisations, index).map_err(|message| InferenceError::Device {
-                device: options.device,
-                message,
+        Device::Cpu => on(Device::Cpu).map_err(InferenceError::Load),
+        Device::Auto => on(Device::Cuda(0))
+            .or_else(|message| {
+                tracing::debug!(message, "no gpu is used");
+                on(Device::Cpu)
             })
-        }
-        Device::Auto => open_cuda(environment, model, options, optimisations, 0).or_else(|message| {
-            tracing::debug!(message, "no gpu is used");
-            on_cpu()
-        }),
+            .map_err(InferenceError::Load),
+        device => on(device).map_err(|message| InferenceError::Device { device, message }),
     }
 }
 
-#[cfg(feature = "cuda")]
-fn open_cuda(
+fn open_on(
+    device: Device,
     environment: &Environment,
     model: &[u8],
     options: &SessionOptions,
     optimisations: Optimisations,
-    index: i32,
 ) -> std::result::Result<Opened, String> {
-    use ort::ep::cuda::ConvAlgorithmSearch;
-    use ort::ep::{CUDA, ExecutionProvider};
-
-    let provider = CUDA::default()
-        .with_device_id(index)
-        // Exhaustive search would repeat for every batch size; the default choice can be many times slower.
-        .with_conv_algorithm_search(ConvAlgorithmSearch::Heuristic)
-        // fp32 means fp32: products rounded to 10 bits would fail the probes and the audits, which allow 1e-3.
-        .with_tf32(false)
-        .build()
-        .error_on_failure();
-    let session =
-        commit(environment, model, options, optimisations, Some(provider)).map_err(|error| error.to_string())?;
+    let provider = match device {
+        Device::Auto | Device::Cpu => providers::cpu(),
+        Device::OpenVino => providers::openvino(options)?,
+        Device::Cuda(index) => providers::cuda(index)?,
+        Device::TensorRt(index) => tensorrt(index, environment, model, options)?,
+    };
+    let session = commit(environment, model, options, optimisations, &provider).map_err(|error| error.to_string())?;
     Ok(Opened {
         session,
-        provider: CUDA::NAME,
-        cuda: u32::try_from(index).ok(),
+        provider: provider.name,
+        cuda: provider.cuda,
     })
 }
 
-#[cfg(not(feature = "cuda"))]
-fn open_cuda(
-    _: &Environment,
-    _: &[u8],
-    _: &SessionOptions,
-    _: Optimisations,
-    _: i32,
-) -> std::result::Result<Opened, String> {
-    Err("this build has no CUDA support (cargo feature `cuda` of tengen-inference)".to_owned())
+/// TensorRT wants to know beforehand what the file is.
+fn tensorrt(
+    index: i32,
+    environment: &Environment,
+    model: &[u8],
+    options: &SessionOptions,
+) -> std::result::Result<Provider, String> {
+    let metadata = read_metadata(model).map_err(|error| error.to_string())?;
+    let plain = commit(environment, model, options, Optimisations::All, &providers::cpu())
+        .map_err(|error| error.to_string())?;
+    let planes = signature(&plain).map_err(|error| error.to_string())?.planes;
+    providers::tensorrt(index, metadata.precision, planes, options.batch_max)
 }
 
 /// Builds the session. Apart, because the builder's errors carry the builder and cannot leave the thread.
@@ -124,7 +107,7 @@ fn commit(
     model: &[u8],
     options: &SessionOptions,
     optimisations: Optimisations,
-    provider: Option<ort::ep::ExecutionProviderDispatch>,
+    provider: &Provider,
 ) -> ort::Result<ort::session::Session> {
     let mut builder = SessionBuilder::new(environment)?
         .with_optimization_level(optimisations.level())?
@@ -132,9 +115,10 @@ fn commit(
         .with_inter_threads(1)?
         // Cores belong to search between two batches.
         .with_intra_op_spinning(false)?
-        .with_inter_op_spinning(false)?;
-    if let Some(provider) = provider {
-        builder = builder.with_execution_providers([provider])?;
+        .with_inter_op_spinning(false)?
+        .with_execution_providers(&provider.registered)?;
+    if provider.rest == Rest::Nobody {
+        builder = builder.with_disable_cpu_fallback()?;
     }
     builder.commit_from_memory(model)
 }

@@ -3,6 +3,9 @@
 //! The places, in order: the path the caller names, `ORT_DYLIB_PATH`, then `.runtime/onnxruntime/lib` upward from the
 //! current folder and upward from the executable. A named path that does not hold is an error rather than a reason to
 //! look further.
+//!
+//! OpenVINO comes in another build of ONNX Runtime, which lies in `.runtime/onnxruntime-openvino/lib`. A process loads one
+//! of the two.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -11,11 +14,15 @@ use ort::environment::Environment;
 use ort::logging::LogLevel;
 
 use crate::Result;
+use crate::device::Device;
+use crate::devices::Devices;
 use crate::error::InferenceError;
 use crate::telemetry;
 
 /// Where `scripts/fetch-runtimes` lays out the library, relative to the repository or the installation.
 const LAYOUT: &str = ".runtime/onnxruntime/lib";
+/// The same for the build that has OpenVINO: `scripts/fetch-runtimes --openvino`.
+const LAYOUT_OPENVINO: &str = ".runtime/onnxruntime-openvino/lib";
 /// The variable that ONNX Runtime's own tools use for the same purpose.
 const VARIABLE: &str = "ORT_DYLIB_PATH";
 
@@ -43,6 +50,20 @@ pub struct RuntimeInfo {
 /// A second call does nothing if it means the same library and is an error if it names another. After a failure it may
 /// be called again.
 pub fn init(runtime: Option<&Path>) -> Result<()> {
+    init_from(LAYOUT, runtime)
+}
+
+/// [`init`] for a process that computes on `devices`: unless somebody names a runtime, the one that has OpenVINO is looked
+/// up for `openvino`, and the usual one for all others.
+pub fn init_for(devices: &Devices, runtime: Option<&Path>) -> Result<()> {
+    let layout = match devices.as_slice() {
+        [Device::OpenVino] => LAYOUT_OPENVINO,
+        _ => LAYOUT,
+    };
+    init_from(layout, runtime)
+}
+
+fn init_from(layout: &str, runtime: Option<&Path>) -> Result<()> {
     // The lock guards no data, so a thread that panicked while holding it left nothing half done.
     let _loading = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(loaded) = RUNTIME.get() {
@@ -61,6 +82,7 @@ pub fn init(runtime: Option<&Path>) -> Result<()> {
         return Err(InferenceError::Telemetry);
     }
     let path = locate(&Places {
+        layout,
         named: runtime,
         variable: variable.as_deref(),
         current: std::env::current_dir().ok().as_deref(),
@@ -107,6 +129,8 @@ fn load(path: PathBuf) -> Result<Runtime> {
 
 /// The places to look at.
 struct Places<'a> {
+    /// What is looked for upward from the two folders.
+    layout: &'a str,
     named: Option<&'a Path>,
     variable: Option<&'a Path>,
     current: Option<&'a Path>,
@@ -118,6 +142,7 @@ fn locate(places: &Places<'_>) -> Result<PathBuf> {
     if let Some(named) = places.named.or(places.variable) {
         return named_library(named);
     }
+    let layout = places.layout;
     let mut tried = vec![format!("{VARIABLE} (not set)")];
     for (start, what) in [
         (places.current, "the current folder"),
@@ -126,10 +151,10 @@ fn locate(places: &Places<'_>) -> Result<PathBuf> {
         let Some(start) = start else {
             continue;
         };
-        if let Some(found) = start.ancestors().find_map(|folder| library_in(&folder.join(LAYOUT))) {
+        if let Some(found) = start.ancestors().find_map(|folder| library_in(&folder.join(layout))) {
             return Ok(absolute(&found));
         }
-        tried.push(format!("{LAYOUT} upward from {what} {}", start.display()));
+        tried.push(format!("{layout} upward from {what} {}", start.display()));
     }
     Err(InferenceError::RuntimeNotFound { tried })
 }
@@ -179,6 +204,7 @@ mod tests {
     use super::*;
 
     const NOWHERE: Places<'static> = Places {
+        layout: LAYOUT,
         named: None,
         variable: None,
         current: None,
@@ -219,6 +245,34 @@ mod tests {
                 ..NOWHERE
             }),
             Ok(library)
+        );
+    }
+
+    #[test]
+    fn the_build_with_openvino_lies_beside_the_usual_one_and_is_never_taken_for_it() {
+        let (root, deep, usual) = installation();
+        let places = Places {
+            layout: LAYOUT_OPENVINO,
+            current: Some(&deep),
+            ..NOWHERE
+        };
+        let error = locate(&places).expect_err("only the usual one is there").to_string();
+        assert!(
+            error.contains(LAYOUT_OPENVINO) && error.contains("--openvino"),
+            "{error}"
+        );
+
+        let lib = root.path().join(LAYOUT_OPENVINO);
+        std::fs::create_dir_all(&lib).expect("folders");
+        let library = lib.join("libonnxruntime.so.1.24.1");
+        std::fs::File::create(&library).expect("a file");
+        assert_eq!(locate(&places), Ok(absolute(&library)));
+        assert_eq!(
+            locate(&Places {
+                layout: LAYOUT,
+                ..places
+            }),
+            Ok(usual)
         );
     }
 

@@ -10,7 +10,8 @@ use crate::Result;
 use crate::batch::{Bucket, bucket_sizes, host_memory};
 use crate::device::Device;
 use crate::error::InferenceError;
-use crate::load::{CPU_PROVIDER, Opened, Optimisations, open, signature};
+use crate::load::{Opened, Optimisations, open, signature};
+use crate::providers::CPU_PROVIDER;
 use crate::runtime::environment;
 
 /// How a session computes.
@@ -157,7 +158,7 @@ impl Session {
             .collect();
         let mut session = Session {
             buckets,
-            memory: host_memory(&session, provider, options.device),
+            memory: host_memory(&session, cuda),
             session,
             signature,
             provider,
@@ -234,7 +235,7 @@ impl Session {
         self.batch_max
     }
 
-    /// Runs every bucket once, so that a GPU's choice of algorithms is not paid for in the middle of a game.
+    /// Runs every bucket once, so that what is chosen or compiled for its size is not paid for in the middle of a game.
     fn warm_up(&mut self) -> Result<()> {
         let mut out = Outputs::default();
         for size in bucket_sizes(self.batch_max) {

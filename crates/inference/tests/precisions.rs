@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::reference::observed;
+use common::reduced::{fp16, int8, metadata, ranges};
 use common::{columns, config, lively_weights, model, options, positions, session, shapes};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -11,9 +11,7 @@ use tengen_inference::{
     InferenceError, Optimisations, Outputs, Probe, REPRODUCTION_TOLERANCE, Session, Signature, answered, run_probes,
     softmax,
 };
-use tengen_network::{
-    ActivationRange, ActivationRanges, Metadata, Precision, Shape, Weights, model_id, write_onnx_fp16, write_onnx_int8,
-};
+use tengen_network::{ActivationRange, ActivationRanges, Precision, Shape, write_onnx_int8};
 
 /// Greatest mean divergence of an int8 policy from the fp32 one that passes here, nats: well above what rounding does to
 /// networks of this size, and well below the distance of two networks.
@@ -22,37 +20,6 @@ const DIVERGENCE_MAX: f64 = 0.01;
 const VALUE_ERROR_MAX: f64 = 0.05;
 /// Greatest difference of a probability that 16-bit floats may make.
 const FP16_DIFFERENCE_MAX: f32 = 5e-3;
-
-/// What the activations are on these positions, as the reference computes them.
-fn ranges(shape: &Shape, weights: &Weights, planes: &[u8]) -> ActivationRanges {
-    let mut ranges = ActivationRanges::new();
-    for position in planes.chunks(shape.planes_len()) {
-        observed(shape, weights, position, |activation, values| {
-            let end =
-                |choose: fn(f64, f64) -> f64| values.iter().copied().reduce(choose).expect("no board is empty") as f32;
-            let seen = ActivationRange {
-                min: end(f64::min),
-                // A network of a single map may be all zero behind a ReLU.
-                max: end(f64::max).max(1e-3),
-            };
-            ranges.include(activation, seen);
-        });
-    }
-    ranges
-}
-
-fn metadata(shape: &Shape, weights: &Weights, precision: Precision) -> Metadata {
-    Metadata::of_shape(shape).in_precision(precision, model_id(&model(shape, weights)))
-}
-
-fn int8(shape: &Shape, weights: &Weights, calibration: &[u8]) -> Vec<u8> {
-    let ranges = ranges(shape, weights, calibration);
-    write_onnx_int8(shape, weights, &ranges, &metadata(shape, weights, Precision::Int8)).expect("an int8 file")
-}
-
-fn fp16(shape: &Shape, weights: &Weights) -> Vec<u8> {
-    write_onnx_fp16(shape, weights, &metadata(shape, weights, Precision::Fp16)).expect("an fp16 file")
-}
 
 fn run(model: &[u8], shape: &Shape, planes: &[u8]) -> Outputs {
     let n = planes.len() / shape.planes_len();

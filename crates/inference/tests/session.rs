@@ -242,19 +242,20 @@ fn options_of_zero_are_refused() {
 fn a_named_gpu_that_is_not_there_is_an_error_and_auto_uses_the_cpu() {
     let shape = columns(&config(1, 4));
     let model = model(&shape, &random_weights(&shape, 1));
-    let absent = Device::Cuda(999);
-    let error = load(
-        &model,
-        &SessionOptions {
-            device: absent,
-            ..options(4)
-        },
-    )
-    .expect_err("no such gpu");
-    assert!(
-        matches!(&error, InferenceError::Device { device, .. } if *device == absent),
-        "{error}"
-    );
+    for absent in [Device::Cuda(999), Device::TensorRt(999)] {
+        let error = load(
+            &model,
+            &SessionOptions {
+                device: absent,
+                ..options(4)
+            },
+        )
+        .expect_err("no such gpu");
+        assert!(
+            matches!(&error, InferenceError::Device { device, .. } if *device == absent),
+            "{error}"
+        );
+    }
     if cfg!(not(feature = "cuda")) {
         let session = load(
             &model,
@@ -265,6 +266,28 @@ fn a_named_gpu_that_is_not_there_is_an_error_and_auto_uses_the_cpu() {
         )
         .expect("a cpu");
         assert_eq!((session.provider(), session.cuda()), ("CPUExecutionProvider", None));
+    }
+}
+
+#[test]
+fn openvino_in_the_usual_runtime_is_an_error_that_names_the_way_out() {
+    let shape = columns(&config(1, 4));
+    let openvino = SessionOptions {
+        device: Device::OpenVino,
+        ..options(4)
+    };
+    let error = load(&model(&shape, &random_weights(&shape, 1)), &openvino).expect_err("no OpenVINO");
+    assert!(
+        matches!(&error, InferenceError::Device { device, .. } if *device == Device::OpenVino),
+        "{error}"
+    );
+    let text = error.to_string();
+    for part in [
+        "libonnxruntime.so",
+        "OpenVINOExecutionProvider",
+        "scripts/fetch-runtimes --openvino",
+    ] {
+        assert!(text.contains(part), "{part} is not in: {text}");
     }
 }
 

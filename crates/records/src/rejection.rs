@@ -97,6 +97,8 @@ reason_codes! {
     Temperature => "temperature",
     /// The network's precision is not stated.
     Precision => "precision",
+    /// The searches of a match game are in more than one precision.
+    MixedPrecisions => "mixed-precisions",
     /// The game has no symmetry with this index.
     Symmetry => "symmetry",
 }

@@ -6,7 +6,10 @@ use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_games::mnk::Mnk;
 use tengen_games::{Action, AnyGame, Outcome, Reason};
-use tengen_records::{Expected, Kind, ReasonCode, Record, SearchBlock, Work, check, encode, testing};
+use tengen_records::testing::invariants::violation;
+use tengen_records::{
+    Expected, Kind, Precision, ReasonCode, Record, SearchBlock, Work, check, encode, referee, testing,
+};
 
 fn rng(seed: u64) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed)
@@ -118,6 +121,35 @@ fn a_match_game_beyond_the_lease_is_rejected() {
     let mut record = case.record(7, 2);
     record.id.index = 8;
     assert_eq!(case.judge(&record), Err(ReasonCode::IndexOutOfLease));
+}
+
+#[test]
+fn a_match_game_is_searched_in_one_precision_whichever_and_self_play_may_be_in_several() {
+    let of_match = Err(ReasonCode::MixedPrecisions);
+    for (kind, mixed) in [(Kind::Match, of_match), (Kind::SelfPlay, Ok(()))] {
+        let case = Case::new("mnk?m=6&n=6&k=4", kind);
+        let mut record = case.record(1, 2);
+        for (precisions, expected) in [
+            (&[Precision::Int8][..], Ok(())),
+            (&[Precision::Fp16], Ok(())),
+            (&[Precision::Fp32, Precision::Int8], mixed),
+            (&[Precision::Int8, Precision::Int8, Precision::Fp16], mixed),
+        ] {
+            let searches = record.plies.iter_mut().filter_map(|ply| ply.search.as_mut());
+            for (search, &precision) in searches.zip(precisions.iter().cycle()) {
+                search.precision = precision;
+            }
+            assert_eq!(case.judge(&record), expected, "{precisions:?} in {kind:?}");
+            let found = violation(&case.game, &record, &case.expected);
+            assert_eq!(
+                found.is_some(),
+                expected.is_err(),
+                "{precisions:?} in {kind:?}: {found:?}"
+            );
+            // Where nobody knows the lease it is taken as stated.
+            assert!(referee(&case.game, case.expected.rules_fingerprint, &record).is_ok());
+        }
+    }
 }
 
 #[test]

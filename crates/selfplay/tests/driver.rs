@@ -551,7 +551,8 @@ fn every_search_states_the_precision_of_the_file_that_answered_it() {
             let whole = lease(match_plan(&game, 2, 0), settings(6), 71);
             let mixed = in_int8(&whole);
             for record in play(&game, opinions(&game), DriverOptions::default(), &mixed) {
-                check(&game, &record, &expected(&game, &whole)).unwrap();
+                let refused = check(&game, &record, &expected(&game, &whole)).unwrap_err();
+                assert_eq!(refused.code, ReasonCode::MixedPrecisions, "no actor plays a match so");
                 assert_eq!(record.models, whole.order().models, "a record names the network");
                 for ply in &record.plies {
                     let stated = ply.search.as_ref().unwrap().precision;

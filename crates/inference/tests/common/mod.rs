@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub(crate) mod reduced;
 pub(crate) mod reference;
 
 use rand::{RngExt, SeedableRng};

@@ -1,14 +1,14 @@
 //! Whether a record is true: the right run, lease and models, and a game that the rules replay to the stated end.
 //!
 //! The order is fixed, so that a record with one fault has one code: sizes, then the heading against the lease, then
-//! the opening, every ply with its search, the end, the roles.
+//! the precisions of a match game, the opening, every ply with its search, the end, the roles.
 
 mod heading;
 mod search;
 
 use tengen_games::{Action, Fingerprint, Game, Outcome, Reason, State};
 
-use crate::expected::{Endings, Expected};
+use crate::expected::{Endings, Expected, Work};
 use crate::record::{DecisionPath, PlyRecord, Record};
 use crate::rejection::{ReasonCode, Rejection};
 
@@ -38,14 +38,18 @@ pub struct Checked {
 pub fn check<G: Game>(game: &G, record: &Record, expected: &Expected) -> Result<Checked, Rejection> {
     check_sizes(game, record)?;
     heading::check(record, expected)?;
+    if let Work::Match(_) = &expected.work {
+        check_precisions(record)?;
+    }
     replay(game, record, |state| check_end(state, record, &expected.endings))
 }
 
 /// Checks `record` against the rules of `game` alone, where nobody knows the lease: games, rules and models agree with
 /// each other, every ply is legal, the end is the one the rules name. `rules` is the game's fingerprint.
 ///
-/// What only a lease or a run's settings can tell is taken as stated: who was ordered to play, the seed, and that a game
-/// was broken off (`resignation` with a winner, `move-limit` without) although the rules let it go on.
+/// What only a lease or a run's settings can tell is taken as stated: who was ordered to play, the seed, the precisions of
+/// its searches, and that a game was broken off (`resignation` with a winner, `move-limit` without) although the rules let
+/// it go on.
 ///
 /// # Errors
 /// The first fault, in the order of this module's description.
@@ -97,6 +101,23 @@ fn check_sizes<G: Game>(game: &G, record: &Record) -> Result<(), Rejection> {
         bounded("a list of visits", search.visits.len(), spec.actions.len())?;
     }
     Ok(())
+}
+
+/// The searches of a match game are all in one precision, whichever it is: with two, the match would compare arithmetic too.
+/// Who has no network states no search and so no precision.
+fn check_precisions(record: &Record) -> Result<(), Rejection> {
+    let searches = record.plies.iter().enumerate();
+    let mut stated = searches.filter_map(|(n, ply)| Some((n, ply.search.as_ref()?.precision)));
+    let Some((_, first)) = stated.next() else {
+        return Ok(());
+    };
+    match stated.find(|&(_, precision)| precision != first) {
+        None => Ok(()),
+        Some((n, precision)) => {
+            let detail = format!("ply {n}: its search is in {precision}, those before it are in {first}");
+            Err(Rejection::new(ReasonCode::MixedPrecisions, detail))
+        }
+    }
 }
 
 /// A game being replayed.

@@ -8,14 +8,15 @@ use std::collections::BTreeSet;
 use tengen_games::{Action, Game, State};
 
 use crate::expected::{Expected, Work};
-use crate::record::{PlyRecord, Record, SearchBlock};
+use crate::record::{PlyRecord, Precision, Record, SearchBlock};
 
 /// How far sums may be from one, as the records' documentation promises.
 const SUM_SLACK: f64 = 1e-3;
 
 /// The first promise that an accepted record breaks, in words; `None` when it keeps them all.
 pub fn violation<G: Game>(game: &G, record: &Record, expected: &Expected) -> Option<String> {
-    heading(record, expected).or_else(|| replay(game, record)).or_else(|| {
+    let of_lease = heading(record, expected).or_else(|| precisions(record, expected));
+    of_lease.or_else(|| replay(game, record)).or_else(|| {
         record.plies.iter().enumerate().find_map(|(n, ply)| {
             let search = ply.search.as_ref()?;
             search_block(search, game.spec().symmetries.len()).map(|what| format!("ply {n}: {what}"))
@@ -48,6 +49,14 @@ fn heading(record: &Record, expected: &Expected) -> Option<String> {
             .is_some_and(|game| record.opening == game.opening && record.match_pair == game.pair),
     };
     (!work).then(|| "the game is not one that the lease orders".to_owned())
+}
+
+/// Whoever meets in a match computes alike.
+fn precisions(record: &Record, expected: &Expected) -> Option<String> {
+    let searches = record.plies.iter().filter_map(|ply| ply.search.as_ref());
+    let stated: BTreeSet<Precision> = searches.map(|search| search.precision).collect();
+    let mixed = matches!(expected.work, Work::Match(_)) && stated.len() > 1;
+    mixed.then(|| format!("a match is played in {stated:?}"))
 }
 
 /// Every action is legal where it is played, by the state's own answer for that one action, and the end is the rules'.

@@ -85,7 +85,7 @@ impl Division {
     pub fn new(devices: &Devices, wishes: &Wishes, cores: usize) -> Division {
         let count = devices.as_slice().len();
         let habit = match devices.as_slice() {
-            [Device::Cpu] => CPU,
+            [Device::Cpu | Device::OpenVino] => CPU,
             _ => GPU,
         };
         let sessions_per = wishes.sessions_per.unwrap_or(habit.sessions_per);
@@ -198,6 +198,11 @@ mod tests {
         assert_eq!((cpu.threads(), cpu.sessions(), cpu.sessions_on(0)), (4, 4, 4));
         assert_eq!((cpu.games(), cpu.batch()), (128, Batch::UpTo(16)));
         assert!((0..4).all(|thread| cpu.games_of(thread) == 32 && cpu.device_of(thread) == Device::Cpu));
+
+        let openvino = division("openvino", NOTHING);
+        assert_eq!((openvino.threads(), openvino.sessions()), (4, 4));
+        assert_eq!((openvino.games(), openvino.batch()), (128, Batch::UpTo(16)));
+        assert_eq!(openvino.device_of(3), Device::OpenVino);
     }
 
     #[test]
@@ -212,6 +217,8 @@ mod tests {
             [0, 1, 2, 3].map(|thread| two.device_of(thread)),
             [1, 0, 1, 0].map(Device::Cuda)
         );
+        let tensorrt = division("tensorrt:3", NOTHING);
+        assert_eq!((tensorrt.threads(), tensorrt.sessions(), tensorrt.games()), (2, 1, 512));
         // Threads of the CPU are no threads of a GPU.
         let threads = Some(16);
         assert_eq!(division("cuda:0", Wishes { threads, ..NOTHING }).threads(), 2);

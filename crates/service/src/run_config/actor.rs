@@ -23,7 +23,7 @@ pub struct ActorSection {
     pub threads_per_device: u32,
     /// Memory of one actor for answers of networks that are asked for again, MiB; 0 keeps none.
     pub cache_mib: u32,
-    /// `auto`, `cpu`, `cuda:N`, or several GPUs: `cuda:0,cuda:1`.
+    /// `auto`, `cpu`, `openvino`, `cuda:N`, `tensorrt:N`, or several GPUs of one kind: `cuda:0,cuda:1`.
     pub device: String,
     /// Which of a network's precisions is played.
     pub precision: WantedPrecision,

@@ -12,6 +12,7 @@ mod play;
 mod power_cut;
 mod precision;
 mod process;
+mod ready;
 mod spool;
 
 use std::net::SocketAddr;

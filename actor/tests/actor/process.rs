@@ -1,6 +1,7 @@
 //! The process `tengen-actor`: killed, restarted, told to stop.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -21,27 +22,13 @@ impl Process {
 
     /// The same under another program, for example a recorder, with so many games at once.
     pub(crate) fn start_under(wrapper: &[OsString], games: u32, url: &str, data: &Path) -> Process {
-        let mut words = wrapper.to_vec();
-        words.push(env!("CARGO_BIN_EXE_tengen-actor").into());
-        let mut command = Command::new(&words[0]);
-        command
-            .args(&words[1..])
-            .args([
-                "--join",
-                url,
-                "--games",
-                &games.to_string(),
-                "--batch-max",
-                "8",
-                "--threads",
-                "2",
-                "--device",
-                "cpu",
-                "--data",
-            ])
-            .arg(data)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
+        Process(command(wrapper, games, url, data).spawn().unwrap())
+    }
+
+    /// One that writes into `log` what becomes of its sessions.
+    pub(crate) fn start_logged(log: File, url: &str, data: &Path) -> Process {
+        let mut command = command(&[], 8, url, data);
+        command.args(["--log", "info,tengen_selfplay=debug"]).stderr(log);
         Process(command.spawn().unwrap())
     }
 
@@ -70,6 +57,31 @@ impl Process {
             .await
             .unwrap()
     }
+}
+
+fn command(wrapper: &[OsString], games: u32, url: &str, data: &Path) -> Command {
+    let mut words = wrapper.to_vec();
+    words.push(env!("CARGO_BIN_EXE_tengen-actor").into());
+    let mut command = Command::new(&words[0]);
+    command
+        .args(&words[1..])
+        .args([
+            "--join",
+            url,
+            "--games",
+            &games.to_string(),
+            "--batch-max",
+            "8",
+            "--threads",
+            "2",
+            "--device",
+            "cpu",
+            "--data",
+        ])
+        .arg(data)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    command
 }
 
 impl Drop for Process {

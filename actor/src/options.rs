@@ -1,16 +1,14 @@
 //! What an actor is told on its command line.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use tengen_games::AnyGame;
 use tengen_inference::Devices;
-use tengen_selfplay::EvaluationCache;
 use tengen_selfplay::feeding::{self, Division, Feeding, SessionsPer, TrialError, Wishes};
 use tengen_service::credentials::ConnectArgs;
-use tengen_service::run_config::{CACHE_MIB, THREADS_PER_DEVICE, WantedPrecision};
+use tengen_service::run_config::{THREADS_PER_DEVICE, WantedPrecision};
 
 /// Smallest spool: its reserve holds the largest game there is.
 const SPOOL_BYTES_MIN: u64 = 64 << 20;
@@ -37,9 +35,10 @@ pub struct Options {
     /// Most positions in one evaluation [default: measured with the first network, at most 16, 256 on a GPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pub batch_max: Option<u32>,
-    /// Memory for answers of networks that are asked for again, MiB over all threads; 0 keeps none
-    #[arg(long, value_name = "MIB", default_value_t = CACHE_MIB, value_parser = clap::value_parser!(u32).range(..=1_048_576))]
-    pub cache_mib: u32,
+    /// Memory for answers of networks that are asked for again, MiB over all threads; 0 keeps none [default: 64, on GPUs 256
+    /// for each]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(..=1_048_576))]
+    pub cache_mib: Option<u32>,
     /// Threads that play on a CPU, each by itself [default: the machine's cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_024))]
     pub threads: Option<u32>,
@@ -86,13 +85,8 @@ impl Options {
             threads: number(self.threads),
             threads_per_device: self.threads_per_device as usize,
             sessions_per: self.share_sessions.then_some(SessionsPer::Device),
+            cache_mib: number(self.cache_mib),
         }
-    }
-
-    /// Answers of networks that all threads share; `None` where no memory is given to them.
-    pub(crate) fn cache(&self, game: &AnyGame) -> Option<Arc<EvaluationCache>> {
-        let bytes = (self.cache_mib as usize) << 20;
-        EvaluationCache::new(bytes, game.spec().actions.len()).map(Arc::new)
     }
 
     /// How long games in flight may go on once the actor is asked to stop.
@@ -170,6 +164,9 @@ mod tests {
             "4",
         ]);
         assert_eq!((gpus.threads(), gpus.sessions(), gpus.games()), (8, 2, 2_048));
+        let kept = ["--device", "cpu", "--cache-mib", "5"];
+        assert_eq!((cpu.cache_bytes(), gpus.cache_bytes()), (64 << 20, 512 << 20));
+        assert_eq!(division(&kept).cache_bytes(), 5 << 20);
         let shared = division(&["--device", "cpu", "--share-sessions"]);
         assert_eq!((shared.threads(), shared.sessions()), (2, 1));
     }

@@ -16,6 +16,7 @@ use anyhow::Context;
 use crossbeam_channel::Receiver;
 use tengen_proto::v1::{ReportActorResponse, SubmitGameRequest, SubmitGameResponse};
 use tengen_records::{LeaseId, ModelId};
+use tengen_selfplay::EvaluationCache;
 use tengen_selfplay::feeding::Feeding;
 use tengen_service::backoff::Backoff;
 use tengen_service::channel::{self, Channel};
@@ -253,7 +254,8 @@ impl Actor {
         let (threads, games) = (feeding.division().threads(), feeding.division().games());
         let (finished, spooled) = crossbeam_channel::bounded(FINISHED_MAX);
         let spool = SpoolEnd::start(store, spooled).context("failed to start the spool's thread")?;
-        let cache = options.cache(&run.game);
+        let cache_bytes = feeding.division().cache_bytes();
+        let cache = EvaluationCache::new(cache_bytes, run.game.spec().actions.len()).map(Arc::new);
         let players = Players::start(feeding, &run.game, cache.as_ref(), &finished)
             .context("failed to start a playing thread")?;
         tracing::info!(run = %run.id, game = run.game.spec().id, threads, games, "joined");

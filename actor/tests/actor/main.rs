@@ -47,7 +47,7 @@ pub(crate) fn options(server: &Server, data: &Path) -> Options {
         share_data: false,
         games: Some(8),
         batch_max: Some(8),
-        cache_mib: 4,
+        cache_mib: Some(4),
         threads: Some(2),
         threads_per_device: 2,
         device: Device::Cpu.into(),

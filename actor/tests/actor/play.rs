@@ -264,7 +264,7 @@ async fn an_actor_may_start_before_its_coordinator_and_stop_without_one() {
         share_data: false,
         games: Some(4),
         batch_max: Some(4),
-        cache_mib: 4,
+        cache_mib: Some(4),
         threads: Some(1),
         threads_per_device: 2,
         device: Device::Cpu.into(),

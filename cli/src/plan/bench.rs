@@ -95,7 +95,7 @@ pub(super) fn self_play(
     let feeding = Feeding::new(division, game.spec().planes_len());
     let lease = lease(config, network(config, &game, &feeding)?, simulations)?;
     let threads = feeding.division().threads();
-    let cache_bytes = (config.actor.cache_mib as usize) << 20;
+    let cache_bytes = feeding.division().cache_bytes();
     let cache = EvaluationCache::new(cache_bytes, game.spec().actions.len()).map(Arc::new);
     let parts = std::thread::scope(|scope| {
         let started: Vec<_> = (0..threads)
@@ -169,6 +169,7 @@ fn wishes(config: &RunConfig, threads: u32) -> Wishes {
         threads: number(threads),
         threads_per_device: config.actor.threads_per_device as usize,
         sessions_per: None,
+        cache_mib: config.actor.cache_mib.map(|mib| mib as usize),
     }
 }
 

@@ -138,8 +138,6 @@ impl Layout {
             url.into(),
             "--data".into(),
             self.data.join(&part).into(),
-            "--cache-mib".into(),
-            self.play.cache_mib.to_string().into(),
             "--threads".into(),
             self.actor_threads[index].to_string().into(),
             "--threads-per-device".into(),
@@ -150,8 +148,13 @@ impl Layout {
             self.play.precision.as_str().into(),
         ];
         // What is not told is for the actor to choose.
-        for (option, value) in [("--games", self.play.games), ("--batch-max", self.play.batch_max)] {
-            if value > 0 {
+        let unless_0 = |number: u32| (number > 0).then_some(number);
+        for (option, told) in [
+            ("--games", unless_0(self.play.games)),
+            ("--batch-max", unless_0(self.play.batch_max)),
+            ("--cache-mib", self.play.cache_mib),
+        ] {
+            if let Some(value) = told {
                 args.extend([option.into(), value.to_string().into()]);
             }
         }

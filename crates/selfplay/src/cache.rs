@@ -8,6 +8,11 @@
 //!
 //! All memory is taken at the start and never more: a set of a few places for each hash, in which the oldest answer makes
 //! room. The sets are spread over locks, so that threads seldom meet.
+//!
+//! **Nothing is cleared when another network is played.** Nobody can take its answers for another's, and a gate, whose two networks
+//! are played in turns with self-play, finds those of both. A network that is played no more loses its places to whoever is: once
+//! as many new answers have come as there are places, a fifth of the old ones are left, and after twice as many one in
+//! seventy. An answer grows old whether or not it is found.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -167,6 +172,26 @@ mod tests {
         for (number, &key) in keys.iter().enumerate().skip(1) {
             assert_eq!(get(&cache, key).unwrap()[0], number as f32);
         }
+    }
+
+    #[test]
+    fn answers_of_a_network_that_is_played_no_more_make_room_within_two_fillings() {
+        let cache = EvaluationCache::new(1 << 18, ACTIONS).unwrap();
+        let places = cache.capacity() as u32;
+        let old = 0..3 * places;
+        let left = || {
+            let found = old.clone().filter(|&position| get(&cache, key(1, position)).is_some());
+            found.count() as f64 / f64::from(places)
+        };
+        old.clone().for_each(|position| insert(&cache, key(1, position), 1.0));
+        assert!(left() > 0.99, "{}", left());
+        let fill = |positions: std::ops::Range<u32>| {
+            positions.for_each(|position| insert(&cache, key(2, position), 2.0));
+        };
+        fill(0..places);
+        assert!((0.17..0.22).contains(&left()), "{}", left());
+        fill(places..2 * places);
+        assert!((0.005..0.025).contains(&left()), "{}", left());
     }
 
     #[test]

@@ -241,6 +241,7 @@ const NOTHING: Wishes = Wishes {
     threads: Some(2),
     threads_per_device: 2,
     sessions_per: None,
+    cache_mib: None,
 };
 
 /// Feeds the CPU as wanted, and measures a small network of Connect Four.

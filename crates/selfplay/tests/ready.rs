@@ -28,6 +28,7 @@ fn feeding(sessions_per: SessionsPer) -> Feeding {
         threads: Some(THREADS),
         threads_per_device: THREADS,
         sessions_per: Some(sessions_per),
+        cache_mib: None,
     };
     let division = Division::new(&Device::Cpu.into(), &wishes, 1);
     Feeding::new(division, connect_four().spec().planes_len())

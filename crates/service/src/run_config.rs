@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::process_config::run_variables;
 
-pub use actor::{ActorSection, CACHE_MIB, THREADS_PER_DEVICE, WantedPrecision};
+pub use actor::{ActorSection, THREADS_PER_DEVICE, WantedPrecision};
 pub use export::{ExportSection, ReducedPrecision};
 pub use gate::{ExhaustedOpenings, GateKind, GateSection, PoolSection, QueuePolicy, SprtSection, SprtUnit};
 pub use ratings::RatingsSection;
@@ -364,9 +364,9 @@ impl ActorSection {
                 "must be 1 to 64",
             ),
             (
-                self.cache_mib <= 1_048_576,
+                self.cache_mib.is_none_or(|mib| mib <= 1_048_576),
                 "cache_mib",
-                self.cache_mib.to_string(),
+                self.cache_mib.unwrap_or_default().to_string(),
                 "must be at most 1048576",
             ),
         ];

@@ -27,6 +27,8 @@ pub struct Wishes {
     pub threads_per_device: usize,
     /// Who has sessions of its own.
     pub sessions_per: Option<SessionsPer>,
+    /// Memory for answers that are asked for again, MiB over all threads; 0 keeps none.
+    pub cache_mib: Option<usize>,
 }
 
 /// Positions in one evaluation at most.
@@ -53,20 +55,26 @@ struct Habit {
     batch_max: usize,
     /// Batches that the games of one thread would fill.
     batches: usize,
+    /// Memory for kept answers for each device, MiB.
+    cache_mib: usize,
 }
 
-/// A core: many small batches over many trees. `selfplay_caro5_4x64_fp32` in docs/benchmarks.md is measured with these.
+/// A core: many small batches over many trees. `selfplay_caro5_4x64_fp32` in docs/benchmarks.md is measured with these, and
+/// `selfplay_cache_and_tree_reuse` with as much memory for answers.
 const CPU: Habit = Habit {
     sessions_per: SessionsPer::Thread,
     batch_max: 16,
     batches: 2,
+    cache_mib: 64,
 };
 
-/// A GPU: each of its threads has the games for one large batch. Not measured: no GPU was at hand.
+/// A GPU: each of its threads has the games for one large batch. All games ask in turn, so the more there are, the more answers
+/// come between two questions of one game; 512 have the room for each that 128 have on a CPU. Not measured: no GPU was at hand.
 const GPU: Habit = Habit {
     sessions_per: SessionsPer::Device,
     batch_max: 256,
     batches: 1,
+    cache_mib: 256,
 };
 
 /// How play is divided over devices. Threads are numbered from 0, and go round the devices in turn.
@@ -77,6 +85,7 @@ pub struct Division {
     threads: usize,
     games: usize,
     batch: Batch,
+    cache_mib: usize,
 }
 
 impl Division {
@@ -110,6 +119,7 @@ impl Division {
                 // A thread never has more positions at once than games.
                 None => Batch::UpTo(batch_max.min(games.div_ceil(threads))),
             },
+            cache_mib: wishes.cache_mib.unwrap_or(count * habit.cache_mib),
         }
     }
 
@@ -155,6 +165,11 @@ impl Division {
         self.batch
     }
 
+    /// Memory for answers that are asked for again, over all threads.
+    pub fn cache_bytes(&self) -> usize {
+        self.cache_mib << 20
+    }
+
     /// Most positions that a thread can have ready for one evaluation.
     pub fn batch_filled(&self) -> usize {
         self.batch.max().min(self.games_of(0))
@@ -186,6 +201,7 @@ mod tests {
         threads: None,
         threads_per_device: 2,
         sessions_per: None,
+        cache_mib: None,
     };
 
     fn division(devices: &str, wishes: Wishes) -> Division {
@@ -222,6 +238,18 @@ mod tests {
         // Threads of the CPU are no threads of a GPU.
         let threads = Some(16);
         assert_eq!(division("cuda:0", Wishes { threads, ..NOTHING }).threads(), 2);
+    }
+
+    #[test]
+    fn there_is_more_room_for_answers_where_more_games_ask() {
+        for (devices, mib) in [("cpu", 64), ("openvino", 64), ("cuda:0", 256), ("cuda:0,cuda:1", 512)] {
+            assert_eq!(division(devices, NOTHING).cache_bytes(), mib << 20, "{devices}");
+            let cache_mib = Some(3);
+            assert_eq!(
+                division(devices, Wishes { cache_mib, ..NOTHING }).cache_bytes(),
+                3 << 20
+            );
+        }
     }
 
     #[test]
@@ -270,10 +298,12 @@ mod tests {
             threads: Some(0),
             threads_per_device: 0,
             sessions_per: None,
+            cache_mib: Some(0),
         };
         for devices in ["cpu", "cuda:0"] {
             let least = division(devices, none);
             assert_eq!((least.threads(), least.games(), least.batch()), (1, 1, Batch::Told(1)));
+            assert_eq!(least.cache_bytes(), 0);
         }
         let threads = Some(1_024);
         let batch_max = Some(4_096);

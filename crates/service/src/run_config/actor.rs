@@ -3,9 +3,6 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// Memory for answers of networks unless somebody says otherwise, MiB.
-pub const CACHE_MIB: u32 = 64;
-
 /// Threads that feed one GPU unless somebody says otherwise: one walks its trees while the batch of the other is evaluated.
 pub const THREADS_PER_DEVICE: u32 = 2;
 
@@ -21,8 +18,10 @@ pub struct ActorSection {
     pub batch_max: u32,
     /// Threads that feed one GPU in turn; those of a CPU are in `[cpu]`.
     pub threads_per_device: u32,
-    /// Memory of one actor for answers of networks that are asked for again, MiB; 0 keeps none.
-    pub cache_mib: u32,
+    /// Memory of one actor for answers of networks that are asked for again, MiB; 0 keeps none. Left out, it follows from the
+    /// devices: 64 on a CPU, 256 for each GPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_mib: Option<u32>,
     /// `auto`, `cpu`, `openvino`, `cuda:N`, `tensorrt:N`, or several GPUs of one kind: `cuda:0,cuda:1`.
     pub device: String,
     /// Which of a network's precisions is played.
@@ -35,7 +34,7 @@ impl Default for ActorSection {
             games: 0,
             batch_max: 0,
             threads_per_device: THREADS_PER_DEVICE,
-            cache_mib: CACHE_MIB,
+            cache_mib: None,
             device: "auto".to_owned(),
             precision: WantedPrecision::Auto,
         }

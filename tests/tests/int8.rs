@@ -89,8 +89,8 @@ fn a_run_plays_in_int8_from_its_first_trained_champion_on() {
     };
     let champion = shown("champion");
     assert!(champion["generation"].as_u64() >= Some(3), "{champion:#}");
-    let variant = &champion["variants"][0];
-    assert_eq!(variant["precision"], "int8");
+    let variants = champion["variants"].as_array().unwrap();
+    let variant = variants.iter().find(|variant| variant["precision"] == "int8").unwrap();
     assert!(variant["fidelity"]["positions"].as_u64() > Some(0), "{variant:#}");
     assert_eq!(
         shown("gen:0")["variants"],

@@ -15,7 +15,7 @@ use fake_coordinator::{Coordinator, Publishing, State};
 use tengen_learner::Options;
 use tengen_learner::checkpoint::CheckpointFolder;
 use tengen_network::{model_id, read_metadata};
-use tengen_proto::v1::Precision;
+use tengen_proto::v1::{ModelVariant, Precision};
 use tengen_replay::testing::RedisServer;
 use tengen_replay::{LoggedGame, RedisOptions, RedisWriter, Standing};
 use tokio::task::JoinHandle;
@@ -108,13 +108,13 @@ async fn candidates_follow_each_other_and_a_restart_goes_on_where_it_was() {
             assert_eq!(metadata.to_json(), model.metadata_json);
             assert_eq!((metadata.run.as_str(), metadata.step), ("fake-1", step));
             // The coordinator has held each file against its description.
-            let [int8] = model.variants.as_slice() else {
-                panic!("{} variants", model.variants.len())
-            };
-            assert_eq!(int8.precision(), Precision::Int8);
-            let fidelity = int8.fidelity.unwrap();
-            assert!(fidelity.positions > 0 && fidelity.policy_kl < 0.01, "{fidelity:?}");
-            assert_eq!(int8.answers.len(), model.probes.len());
+            let offered: Vec<Precision> = model.variants.iter().map(ModelVariant::precision).collect();
+            assert_eq!(offered, [Precision::Int8, Precision::Fp16]);
+            for variant in &model.variants {
+                let fidelity = variant.fidelity.unwrap();
+                assert!(fidelity.positions > 0 && fidelity.policy_kl < 0.01, "{fidelity:?}");
+                assert_eq!(variant.answers.len(), model.probes.len());
+            }
         }
         assert_eq!(
             (state.status.step, state.status.step_limit),

@@ -12,7 +12,8 @@ use super::faults_of;
 #[serde(deny_unknown_fields, default)]
 pub struct ExportSection {
     /// Precisions that each network is offered in beside fp32: `int8`, which is much faster on a CPU, and `fp16`, for
-    /// GPUs. An empty list offers fp32 alone.
+    /// GPUs. An empty list offers fp32 alone. Both, unless somebody says otherwise: nobody knows which actors will come, and
+    /// one whose precision is missing plays fp32 for as long as the run goes on.
     pub precisions: Vec<ReducedPrecision>,
     /// Greatest mean Kullback-Leibler divergence of the policies, fp32 to reduced, nats.
     pub policy_kl_max: f64,
@@ -27,7 +28,7 @@ impl Default for ExportSection {
     /// fp32 heads was at 0.0003 nats, 0.987 and 0.011 in int8.
     fn default() -> Self {
         ExportSection {
-            precisions: vec![ReducedPrecision::Int8],
+            precisions: vec![ReducedPrecision::Int8, ReducedPrecision::Fp16],
             policy_kl_max: 0.01,
             policy_agreement_min: 0.95,
             value_error_max: 0.03,

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-# Games audited after the first trained network became champion.
+# Games audited once the first trained network is played in fp16.
 AUDITS = 50
 
 
@@ -67,20 +67,45 @@ def gone_wrong(status):
     return rejected(status) + status["audit_failed"] + given_up > 0 or first_actor(status).get("gave_up", False)
 
 
-def proof(rows, device, log):
-    """A whole run: who computed where, what came of it, and whether audits of every game believe it."""
-    status = promoted = None
+def provider_of(device):
+    return "CPUExecutionProvider" if device == "cpu" else "CUDAExecutionProvider"
+
+
+def why_not(precision, actor, logs):
+    """Why the actor does not play in this precision, as far as it or the learner has said so."""
+    refused = events(f"{logs}/learner.log", "the network is not offered in this precision")
+    reasons = [event["error"] for event in refused if event["precision"] == precision]
+    reasons += [event["why"] for event in events(f"{logs}/actor-0.log", "a network is played in fp32")]
+    reasons.append(actor.get("precision_fell_back"))
+    told = list(dict.fromkeys(reason for reason in reasons if reason))
+    played = actor.get("precision") or "no precision"
+    return f"{played} is told; " + ("; ".join(told) or "nobody says why")
+
+
+def proof(rows, device, logs):
+    """A whole run: who computed where and in what, what came of it, and whether audits of every game believe it."""
+    status = promoted = halved = None
     for status in statuses():
+        actor = first_actor(status)
         if promoted is None and status["generation"] >= 1:
             promoted = status
-        if gone_wrong(status) or (promoted and status["audited"] >= promoted["audited"] + AUDITS):
+        if halved is None and promoted and (actor.get("precision"), actor.get("provider")) == ("fp16", provider_of(device)):
+            halved = status
+        if gone_wrong(status) or (halved and status["audited"] >= halved["audited"] + AUDITS):
             break
     if status is None:
         rows.missing("a whole run", "no status came")
         sys.exit(1)
     actor, learner = first_actor(status), status["learner"] or {}
+    log = f"{logs}/actor-0.log"
     who_computes(rows, device, actor, learner)
-    what_came(rows, status, promoted)
+    what_came(rows, status, promoted, halved)
+    near = [event["found"] for event in events(log, "a reduced precision is faithful here")]
+    rows.check(
+        f"trained networks are played in fp16 on {provider_of(device)}",
+        halved and near,
+        near[-1] if halved and near else why_not("fp16", actor, logs),
+    )
     differences = [float(event["difference"]) for event in events(log, "network ready")]
     rows.check(
         "the actor's networks answer their probes",
@@ -93,11 +118,10 @@ def proof(rows, device, log):
 
 def who_computes(rows, device, actor, learner):
     on_cpu = device == "cpu"
-    provider = "CPUExecutionProvider" if on_cpu else "CUDAExecutionProvider"
+    provider = provider_of(device)
     found = actor.get("provider")
     rows.check(f"self-play's execution provider is {provider}", found == provider, found or actor.get("waiting") or "none")
     rows.check(f"self-play's device is {device}", actor.get("device") == device, actor.get("device") or "none")
-    rows.check("self-play tells its precision", actor.get("precision"), actor.get("precision") or "none")
     rows.check(f"training's device is {device}", learner.get("device") == device, learner.get("device") or "none")
     for who, part in ("self-play", actor), ("training", learner):
         busy = (part.get("usage") or {}).get("gpu_busy")
@@ -108,7 +132,7 @@ def who_computes(rows, device, actor, learner):
         )
 
 
-def what_came(rows, status, promoted):
+def what_came(rows, status, promoted, halved):
     learner = status["learner"] or {}
     if promoted:
         reached = f"after {promoted['uptime_ms'] / 1000:.0f} s"
@@ -123,10 +147,12 @@ def what_came(rows, status, promoted):
         rejected(status) == 0 and games > 0,
         f"{rejected(status)} rejected of {games} stored" + (f": {reasons}" if reasons else ""),
     )
+    since = f", {status['audited'] - halved['audited']} of them since fp16 is played" if halved else ""
     rows.check(
-        "audits on the CPU raise no false alarm",
-        status["audit_failed"] == 0 and status["audited"] >= AUDITS,
-        f"{status['audit_failed']} of {status['audited']} audited games failed, {status['audit_missed']} were missed",
+        "audits on the CPU raise no false alarm, and judge every precision",
+        status["audit_failed"] == 0 and status["audited"] >= AUDITS and "not judged" not in status["audit"],
+        f"{status['audit_failed']} of {status['audited']} audited games failed{since}, {status['audit_missed']} were missed; "
+        f"audited are {status['audit']}",
     )
     given_up = learner.get("candidates_given_up", 0)
     rows.check(
@@ -141,8 +167,21 @@ def mean(values):
     return sum(told) / len(told) if told else None
 
 
-def self_play(rows, what, log, warm_up_s, measured_s):
-    """Evaluations a second of a cluster, between two reports of its actor."""
+def prepared(rows, what, precision, logs):
+    """Waits until a trained network is played in this precision; fails when none is."""
+    actor = {}
+    for status in statuses():
+        actor = first_actor(status)
+        if actor.get("precision") == precision:
+            return
+        if gone_wrong(status):
+            break
+    rows.missing(what, why_not(precision, actor, logs))
+    sys.exit(1)
+
+
+def self_play(rows, what, precision, log, warm_up_s, measured_s):
+    """Evaluations a second of a cluster in this precision, between two reports of its actor."""
     first = begun = last = None
     actor, uses = {}, []
     for status in statuses():
@@ -163,12 +202,18 @@ def self_play(rows, what, log, warm_up_s, measured_s):
     else:
         rows.missing(what, actor.get("waiting") or "too few reports of the actor came in time")
         return
+    if actor["precision"] != precision:
+        rows.missing(what, f"it was played in {actor['precision']}")
+        return
+    rate = (last - begun[1]) / seconds
+    in_fp32 = [row["value"] for row in rows.all("figure") if row["what"] == what.replace(precision, "fp32")]
     pace = (events(log, "how fast one session evaluates here, by size of batch") or [{}])[-1]
     alone = [float(rate.split(":")[1]) for rate in pace.get("evaluations_per_second", "").split(",") if rate]
     rows.figure(
         what,
-        (last - begun[1]) / seconds,
+        rate,
         "evaluations/s",
+        times_fp32=rate / in_fp32[-1] if in_fp32 else None,
         positions_per_second=(status["positions"] - begun[2]) / seconds,
         provider=actor["provider"],
         threads=pace.get("threads"),
@@ -204,6 +249,7 @@ def training(rows, what, device):
 
 # What is told beside a figure, and how.
 BESIDE = {
+    "times_fp32": "{:.2f} times fp32",
     "threads": "{} threads",
     "games": "{} games at once",
     "batch": "batches of {}",
@@ -258,6 +304,7 @@ def report(rows, out, device, quick, seconds, machine):
 
 PARTS = {
     "proof": proof,
+    "prepared": prepared,
     "self-play": self_play,
     "training": training,
     "missing": Rows.missing,

@@ -80,7 +80,6 @@ impl Shelf {
             for kind in kinds.iter_mut().filter(|kind| !kind.is_named()) {
                 gone.append(&mut kind.waiting);
             }
-            kinds.retain(|kind| kind.is_named() || kind.held() > 0);
         }
         // Nobody waits for the lock while they end.
         drop(gone);
@@ -109,10 +108,11 @@ impl Shelf {
     }
 }
 
-/// The sessions of this file on this device.
+/// The sessions of this file on this device. Kinds that nobody knows any more make room for a new one.
 fn kind_of(kinds: &mut Vec<Kind>, file: ModelId, device: Device) -> &mut Kind {
     let known = kinds.iter().position(|kind| kind.file == file && kind.device == device);
     let at = known.unwrap_or_else(|| {
+        kinds.retain(|kind| kind.is_named() || kind.held() + kind.waiting.len() > 0);
         kinds.push(Kind {
             file,
             device,

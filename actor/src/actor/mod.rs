@@ -265,6 +265,7 @@ impl Actor {
             players.feeding.sessions(),
             options.precision,
             Arc::clone(&usage),
+            options.clock,
         );
         let now = Instant::now();
         Ok(Actor {

@@ -137,7 +137,7 @@ impl Actor {
             playing_threads: self.players.threads as u64,
             links: u64::from(self.connection.link.is_some()),
         });
-        self.reports.usage.show_gpu();
+        self.reports.usage.show();
     }
 
     pub(super) fn provider(&self) -> String {

@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use peer::Server;
-use tengen_actor::Options;
+use tengen_actor::{Clock, Options};
 use tengen_inference::Device;
 use tengen_selfplay::Plan;
 use tengen_service::credentials::ConnectArgs;
@@ -55,6 +55,7 @@ pub(crate) fn options(server: &Server, data: &Path) -> Options {
         onnxruntime: None,
         drain_seconds: 20,
         spool_bytes_max: SPOOL_BYTES_MAX,
+        clock: Clock::default(),
     }
 }
 

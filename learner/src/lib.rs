@@ -25,6 +25,7 @@ mod meters;
 pub mod mirror;
 pub mod network;
 pub mod optimiser;
+mod pace;
 pub mod parameters;
 pub mod plan;
 pub mod publish;

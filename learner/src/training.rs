@@ -163,15 +163,15 @@ impl Training {
             self.batches.resize(limit.batch as usize)?;
         }
         self.planner.follow(limit, window_min_positions);
-        self.trainer.follow(training);
+        self.trainer.follow(training)?;
         self.checkpoints.every_steps = checkpoint_every_steps;
         self.exports.precisions = export;
         let rate = self.trainer.rate();
         self.signals.set_status(|status| {
             status.limit_from_step = limit.from_step;
             status.limit_from_positions = limit.from_positions;
-            status.learning_rate = rate as f32;
         });
+        self.show_constants();
         tracing::info!(
             step,
             rate,
@@ -321,8 +321,9 @@ impl Training {
             exported: self.line.exported.clone(),
             policy_loss: losses.policy,
             value_loss: losses.value,
+            averaged_steps: self.trainer.averaged_steps(),
         };
-        let checkpoint = self.checkpoints.folder.encode(self.trainer.parameters(), &state)?;
+        let checkpoint = self.checkpoints.folder.encode(&self.trainer.tensors()?, &state)?;
         let path = self.write(&checkpoint)?;
         tracing::debug!(step = state.step, path = %path.display(), "checkpoint written");
         Ok(())
@@ -360,15 +361,24 @@ impl Training {
 
     fn report_losses(&mut self) -> Result<crate::trainer::SmoothedLosses, TrainerError> {
         let losses = self.trainer.read_losses()?;
-        let rate = self.trainer.rate() as f32;
         let step = self.trainer.step();
         self.signals.set_status(|status| {
             status.step = step;
             status.policy_loss = losses.policy;
             status.value_loss = losses.value;
-            status.learning_rate = rate;
         });
+        self.show_constants();
         Ok(losses)
+    }
+
+    /// Shows what the next step and the next network go by.
+    fn show_constants(&self) {
+        let rate = self.trainer.rate();
+        let decay = self.trainer.config().ema_decay.unwrap_or(0.0);
+        self.signals.set_status(|status| {
+            status.learning_rate = rate as f32;
+            status.ema_decay = decay as f32;
+        });
     }
 
     fn show(&self, activity: &str) {

@@ -220,7 +220,7 @@ pub(crate) fn learner(status: &RunStatus) -> String {
             learner.step_limit,
             learner.policy_loss,
             learner.value_loss,
-            learner.learning_rate,
+            rate(learner),
             learner.steps_per_second,
             learner.device,
             learner.activity,
@@ -234,6 +234,18 @@ pub(crate) fn learner(status: &RunStatus) -> String {
                 .map_or_else(String::new, |usage| format!(", {}", processes::usage(usage))),
             if learner.alive { "" } else { " (silent)" }
         ),
+    }
+}
+
+/// The learning rate, and what comes of the weights where it is their average that is published.
+fn rate(learner: &LearnerStatus) -> String {
+    if learner.ema_decay > 0.0 {
+        format!(
+            "{}, averages with decay {} published",
+            learner.learning_rate, learner.ema_decay
+        )
+    } else {
+        learner.learning_rate.to_string()
     }
 }
 
@@ -453,5 +465,26 @@ mod tests {
         for part in ["learner not seen yet", "no gate"] {
             assert!(text.contains(part), "{part:?} in {text}");
         }
+    }
+
+    #[test]
+    fn the_learners_line_says_when_averages_are_published() {
+        let line = |ema_decay| {
+            let status = LearnerStatus {
+                learning_rate: 0.02,
+                ema_decay,
+                ..LearnerStatus::default()
+            };
+            learner(&RunStatus {
+                learner: Some(status),
+                ..RunStatus::default()
+            })
+        };
+        let averaging = line(0.99);
+        assert!(
+            averaging.contains("learning rate 0.02, averages with decay 0.99 published,"),
+            "{averaging}"
+        );
+        assert!(line(0.0).contains("learning rate 0.02, 0.0 steps/s"));
     }
 }

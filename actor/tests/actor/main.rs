@@ -39,8 +39,13 @@ pub(crate) fn self_play(games: u32) -> Plan {
 }
 
 pub(crate) fn options(server: &Server, data: &Path) -> Options {
+    options_at(server.url(), data)
+}
+
+/// The options of an actor whose coordinator has this address, whether it answers or not.
+pub(crate) fn options_at(join: String, data: &Path) -> Options {
     Options {
-        join: server.url(),
+        join,
         connect: ConnectArgs::default(),
         data: data.to_path_buf(),
         share_data: false,

@@ -11,8 +11,11 @@ use super::page::duration;
 /// Who waits for a core for less of the time than this has cores enough.
 const WAIT_SHARE_MIN: f32 = 0.05;
 
-/// Every way that a simulation ends, with how many of an actor's did so.
-const ENDS: [(&str, fn(&ActorStatus) -> u64); 4] = [
+/// A way that a simulation ends, and how many of an actor's did so.
+type End = (&'static str, fn(&ActorStatus) -> u64);
+
+/// Every way that a simulation ends.
+const ENDS: [End; 4] = [
     ("evaluated", |actor| actor.evaluations),
     ("from the cache", |actor| actor.cache_hits),
     ("in finished games", |actor| actor.terminal_visits),

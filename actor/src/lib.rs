@@ -26,4 +26,4 @@ mod worker;
 
 pub use actor::run;
 pub use meters::{METRICS, serve_metrics};
-pub use options::Options;
+pub use options::{Clock, Options};

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 #[rustfmt::skip] // one row a metric
 pub const METRICS: &[Metric] = &[
     Metric::new("tengen_actor_evaluations_total", Kind::Counter, &[], "Network evaluations since the actor began."),
+    Metric::new("tengen_actor_batches_total", Kind::Counter, &[], "Batches that these evaluations came in since the actor began."),
     Metric::new("tengen_actor_cache_hits_total", Kind::Counter, &[], "Positions answered from the actor's cache since it began, not evaluated."),
     Metric::new("tengen_actor_terminal_visits_total", Kind::Counter, &[], "Simulations that ended in a finished game since the actor began, not evaluated."),
     Metric::new("tengen_actor_reused_visits_total", Kind::Counter, &[], "Root visits that searches took over from the ply before since the actor began, not made again."),
@@ -31,6 +32,7 @@ pub async fn serve_metrics(args: &MetricsArgs, stop: CancellationToken) -> Resul
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Readings {
     pub(crate) evaluations: u64,
+    pub(crate) batches: u64,
     pub(crate) cache_hits: u64,
     pub(crate) terminal_visits: u64,
     pub(crate) reused_visits: u64,
@@ -50,6 +52,7 @@ pub(crate) struct Readings {
 /// Handles of the metrics; they do nothing where none are served.
 pub(crate) struct Meters {
     visits: [Counter; 4],
+    batches: Counter,
     games: Counter,
     verdicts: [Counter; 4],
     gauges: [Gauge; 6],
@@ -66,6 +69,7 @@ impl Meters {
                 counter!("tengen_actor_terminal_visits_total"),
                 counter!("tengen_actor_reused_visits_total"),
             ],
+            batches: counter!("tengen_actor_batches_total"),
             games: counter!("tengen_actor_games_total"),
             verdicts: ["stored", "duplicate", "conflict", "rejected"].map(verdict),
             gauges: [
@@ -86,6 +90,7 @@ impl Meters {
             .iter()
             .zip(visits)
             .for_each(|(counter, count)| counter.absolute(count));
+        self.batches.absolute(now.batches);
         self.games.absolute(now.games);
         let verdicts = [now.stored, now.duplicate, now.conflict, now.rejected];
         self.verdicts

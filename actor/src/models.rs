@@ -2,11 +2,13 @@
 //! disk for the next start and in memory while they are played with.
 //!
 //! A network may come in a reduced precision, too. That is played only where it answers as it did where it was made, and
-//! agrees with fp32, on this hardware; what fails to is no reason not to play.
+//! agrees with fp32, on this hardware; what fails to is no reason not to play. What could not be had or run is tried again
+//! after a while.
 
 mod download;
 mod error;
 mod reduced;
+mod setbacks;
 mod together;
 
 use std::collections::HashSet;
@@ -25,8 +27,10 @@ use tengen_service::run_config::WantedPrecision;
 use tengen_service::usage::UsageMeter;
 
 use crate::handshake::{CALL_TIMEOUT, Run};
+use crate::options::Clock;
 use download::RemoteFile;
 use reduced::{FellBack, Proven, Reduced, Speed};
+use setbacks::Setbacks;
 use together::in_one_precision;
 
 pub(crate) use error::ModelError;
@@ -46,6 +50,7 @@ pub(crate) struct Models {
     feeding: Arc<Feeding>,
     precision: WantedPrecision,
     usage: Arc<UsageMeter>,
+    clock: Clock,
     state: Mutex<State>,
 }
 
@@ -61,6 +66,8 @@ struct State {
     playing: Playing,
     /// Which precision was faster, by the shape of the network.
     speeds: Vec<Speed>,
+    /// Networks whose reduced precision could not be had or run.
+    setbacks: Setbacks,
     /// Networks of which it was told why they are played in fp32.
     told: HashSet<ModelId>,
     /// Whether it was told that networks do not come in the precision that is wanted.
@@ -91,7 +98,8 @@ impl Network {
 }
 
 impl Models {
-    /// `usage` is told where the networks that are checked really compute: of several devices, the first.
+    /// `usage` is told where the networks that are checked really compute: of several devices, the first. `clock` tells when
+    /// what failed is tried again.
     pub(crate) fn new(
         data: &Path,
         channel: Channel,
@@ -99,6 +107,7 @@ impl Models {
         feeding: Arc<Feeding>,
         precision: WantedPrecision,
         usage: Arc<UsageMeter>,
+        clock: Clock,
     ) -> Models {
         Models {
             folder: data.join("models"),
@@ -107,6 +116,7 @@ impl Models {
             feeding,
             precision,
             usage,
+            clock,
             state: Mutex::default(),
         }
     }
@@ -145,7 +155,8 @@ impl Models {
     }
 
     async fn fetch_one(&self, id: ModelId) -> Result<Arc<Network>, ModelError> {
-        if let Some(network) = self.held(id) {
+        let is_due_again = self.lock().setbacks.is_due(id, self.clock.now());
+        if !is_due_again && let Some(network) = self.held(id) {
             self.write_again(&network).await?;
             return Ok(network);
         }
@@ -160,36 +171,46 @@ impl Models {
         let metadata = self.check_metadata(&whole)?;
         let mut proven = self.prove(&whole, metadata, description.probes).await?;
         self.lock().provider = Some(proven.provider());
-        let tried = self.reduced(&mut proven, &description.variants).await;
-        // What could not be had or run may be had with the next lease.
-        let is_settled = !matches!(tried, Err(FellBack::Unusable { .. }));
-        let (reduced, fell_back) = match tried {
-            Ok(reduced) => (reduced, String::new()),
-            Err(why) => {
-                self.tell(id, &why);
-                (None, why.to_string())
-            }
+        let (reduced, fell_back) = match self.why_not_reduced(id) {
+            Some(why) => (None, why),
+            None => self.try_reduced(&mut proven, &description.variants).await,
         };
         // What it was proven with is what it is played with first.
-        let reduced = match reduced {
-            Some(Reduced { model, sessions }) => {
-                self.feeding.offer(&model, sessions);
-                Some(model)
-            }
-            None => {
-                self.feeding.offer(&whole, proven.sessions);
-                None
-            }
-        };
+        let reduced = reduced.map(|Reduced { model, sessions }| {
+            self.feeding.offer(&model, sessions);
+            model
+        });
+        if reduced.is_none() {
+            self.feeding.offer(&whole, proven.sessions);
+        }
         let network = Arc::new(Network {
             whole,
             reduced,
             fell_back,
         });
-        if is_settled {
-            self.hold(&network);
-        }
+        self.hold(&network);
         Ok(network)
+    }
+
+    /// Why the network's reduced precision is not tried now, if it failed lately.
+    fn why_not_reduced(&self, id: ModelId) -> Option<String> {
+        let state = self.lock();
+        state.setbacks.why_not(id, self.clock.now()).map(str::to_owned)
+    }
+
+    /// The network in the reduced precision that is to be played, if there is one, or else why not although it should be.
+    async fn try_reduced(&self, proven: &mut Proven, variants: &[v1::ModelVariant]) -> (Option<Reduced>, String) {
+        let id = proven.id;
+        match self.reduced(proven, variants).await {
+            Ok(reduced) => {
+                self.lock().setbacks.settle(id);
+                (reduced, String::new())
+            }
+            Err(why) => {
+                self.note(id, &why);
+                (None, why.to_string())
+            }
+        }
     }
 
     fn held(&self, id: ModelId) -> Option<Arc<Network>> {
@@ -202,6 +223,8 @@ impl Models {
 
     fn hold(&self, network: &Arc<Network>) {
         let mut state = self.lock();
+        // One whose reduced precision was tried again takes its own place.
+        state.held.retain(|held| held.whole.id() != network.whole.id());
         state.held.push(Arc::clone(network));
         if state.held.len() > IN_MEMORY_MAX {
             let gone = state.held.remove(0);
@@ -211,9 +234,13 @@ impl Models {
         }
     }
 
-    /// Says why a network is played in fp32, once.
-    fn tell(&self, id: ModelId, why: &FellBack) {
+    /// Notes why a network is played in fp32 and whether that is tried again, and says why, once.
+    fn note(&self, id: ModelId, why: &FellBack) {
         let mut state = self.lock();
+        match why {
+            FellBack::Unusable { .. } => state.setbacks.note(id, why.to_string(), self.clock.now()),
+            _ => state.setbacks.settle(id),
+        }
         let is_news = match why {
             FellBack::NotOffered { .. } => !std::mem::replace(&mut state.told_not_offered, true),
             _ => state.told.insert(id),

@@ -1,7 +1,7 @@
 //! What an actor is told on its command line.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use tengen_games::AnyGame;
@@ -66,6 +66,26 @@ pub struct Options {
     /// When asked to stop, how long games in flight may go on before they are handed back, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pub drain_seconds: u32,
+    /// By which it is decided whether what failed is tried again.
+    #[arg(skip)]
+    pub clock: Clock,
+}
+
+/// Tells the time; tests have one of their own.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock(pub fn() -> Instant);
+
+impl Default for Clock {
+    /// The system's.
+    fn default() -> Clock {
+        Clock(Instant::now)
+    }
+}
+
+impl Clock {
+    pub(crate) fn now(self) -> Instant {
+        (self.0)()
+    }
 }
 
 impl Options {

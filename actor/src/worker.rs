@@ -11,7 +11,7 @@ use crossbeam_channel::Sender;
 use tengen_games::{AnyGame, Game, GameVisitor};
 use tengen_records::{Record, RecordId, encode};
 use tengen_selfplay::feeding::Feeding;
-use tengen_selfplay::{Driver, DriverError, EvaluationCache, Evaluator, GameOrder};
+use tengen_selfplay::{Driver, DriverError, EvaluationCache, Evaluator, GameOrder, Lease};
 
 /// What a playing thread hands to the spool.
 #[derive(Debug)]
@@ -53,6 +53,7 @@ pub(crate) enum WorkerError {
 #[derive(Default)]
 pub(crate) struct Gauges {
     pub(crate) evaluations: AtomicU64,
+    pub(crate) batches: AtomicU64,
     pub(crate) cache_hits: AtomicU64,
     pub(crate) terminal_visits: AtomicU64,
     pub(crate) reused_visits: AtomicU64,
@@ -99,7 +100,7 @@ impl Worker {
                 Phase::Draining => Ok(()),
                 Phase::Open => self.fill(&mut driver),
             };
-            driver.give_up(|lease| lease.is_cancelled());
+            driver.give_up(Lease::is_cancelled);
             driver.tick(&mut records)?;
             self.show(&driver);
             if heard.and_then(|()| self.hand_over(&mut records)).is_err() {
@@ -161,16 +162,15 @@ impl Worker {
         let counters = driver.counters();
         for (gauge, count) in [
             (&self.gauges.evaluations, counters.evaluations),
+            (&self.gauges.batches, counters.batches),
             (&self.gauges.cache_hits, counters.cache_hits),
             (&self.gauges.terminal_visits, counters.terminal_visits),
             (&self.gauges.reused_visits, counters.reused_visits),
             (&self.gauges.games, counters.games),
+            (&self.gauges.plies_in_flight, driver.plies_in_flight()),
         ] {
             gauge.store(count, Ordering::Relaxed);
         }
-        self.gauges
-            .plies_in_flight
-            .store(driver.plies_in_flight(), Ordering::Relaxed);
     }
 }
 

@@ -3,6 +3,7 @@
 mod follow;
 mod history;
 pub(crate) mod page;
+pub(crate) mod processes;
 mod screen;
 mod view;
 

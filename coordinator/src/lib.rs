@@ -12,6 +12,7 @@ mod audit;
 pub mod cli;
 mod clock;
 mod config;
+mod cores;
 mod db;
 mod diagnose;
 mod disk;

@@ -1,7 +1,7 @@
 //! What the coordinator shows to Prometheus. All but the durations is read from the status when somebody asks.
 
 use tengen_proto::v1::RunStatus;
-use tengen_service::metrics::{Kind, Metric};
+use tengen_service::metrics::{Kind, Metric, show_lacking_cores};
 
 /// Durations of the owner's transactions.
 pub(crate) const COMMIT_DURATION: &str = "tengen_commit_duration_seconds";
@@ -114,6 +114,9 @@ fn machines(status: &RunStatus) {
     metrics::gauge!("tengen_actors", "state" => "heard").set(heard as f64);
     metrics::gauge!("tengen_actors", "state" => "silent").set((status.actors.len() - heard) as f64);
     set("tengen_evaluations_per_second", status.evaluations_per_second.into());
+    if let Some(lacking) = status.usage.as_ref().and_then(|usage| usage.cpu_cores_lacking) {
+        show_lacking_cores(lacking);
+    }
     let disk = status.disk.clone().unwrap_or_default();
     set("tengen_data_bytes", disk.data_bytes as f64);
     set("tengen_disk_free_bytes", disk.free_bytes as f64);

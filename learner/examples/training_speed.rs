@@ -1,6 +1,7 @@
-//! How much of the tensor library's speed training reaches: the learner's own loop, with sampling, symmetries, transfer and
-//! step, beside a bare loop of the same network and optimiser over one batch that is on the device already. `make bench` runs
-//! it. The two take turns; what counts is the median of their ratios.
+//! How much of the tensor library's speed training reaches: the learner's own loop, with sampling, symmetries, transfer,
+//! step and an average of the weights, beside what one would write with the tensor library alone: the same network, its own
+//! optimiser, and one batch that is on the device already. `make bench` runs it. The two take turns; what counts is the median
+//! of their ratios.
 //!
 //! Windows are of random games, which are as much work as real ones.
 
@@ -10,7 +11,7 @@ use std::time::Instant;
 
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use tch::{Device, Tensor};
+use tch::{COptimizer, Device, Tensor};
 use tengen_faults::bench::BenchRows;
 use tengen_games::{AnyGame, Game, GameVisitor};
 use tengen_learner::batches::{Batches, SharedWindow};
@@ -18,6 +19,8 @@ use tengen_learner::config::{LearnerConfig, TrainingConfig};
 use tengen_learner::device::DeviceChoice;
 use tengen_learner::loss::{Losses, Targets};
 use tengen_learner::network::{Mode, Network};
+use tengen_learner::optimiser::MomentumForm;
+use tengen_learner::parameters::Decay;
 use tengen_learner::trainer::Trainer;
 use tengen_network::{Config, Shape, random_weights};
 use tengen_records::{Kind, testing};
@@ -55,17 +58,27 @@ impl GameVisitor for Fill {
     }
 }
 
-/// The same network and optimiser over one fixed batch: nothing but libtorch.
+/// The same network over one fixed batch: nothing but libtorch and its SGD, which has the same constants.
 struct Bare {
     network: Network,
-    config: TrainingConfig,
+    sgd: COptimizer,
+    value_loss_weight: f64,
     planes: Tensor,
     targets: Targets,
 }
 
 impl Bare {
-    fn new(shape: &Shape, config: TrainingConfig, device: Device, batch: &Batch) -> anyhow::Result<Bare> {
+    fn new(shape: &Shape, config: &TrainingConfig, device: Device, batch: &Batch) -> anyhow::Result<Bare> {
         let network = Network::new(shape, &random_weights(shape, 1), device)?;
+        let (rate, constants) = (config.rates.at(0), config.sgd);
+        let nesterov = constants.form == MomentumForm::Nesterov;
+        let mut sgd = COptimizer::sgd(rate, constants.momentum, 0.0, constants.weight_decay, nesterov)?;
+        for (group, decay) in [Decay::Weight, Decay::Exempt].into_iter().enumerate() {
+            for parameter in network.parameters().trained_with(decay) {
+                sgd.add_parameters(&parameter.value, group)?;
+            }
+        }
+        sgd.set_weight_decay_group(1, 0.0)?;
         let rows = |values: &[f32], width: i64| Tensor::from_slice(values).view([-1, width]).to_device(device);
         Ok(Bare {
             planes: network.planes(&batch.planes)?,
@@ -75,20 +88,20 @@ impl Bare {
                 weight: Tensor::from_slice(&batch.weight).to_device(device),
             },
             network,
-            config,
+            sgd,
+            value_loss_weight: config.value_loss_weight,
         })
     }
 
     /// Steps per second.
-    fn run(&mut self, steps: u64) -> anyhow::Result<f64> {
+    fn run(&self, steps: u64) -> anyhow::Result<f64> {
         let begun = Instant::now();
         let mut last = Tensor::from(0.0f32);
         for _ in 0..steps {
             let losses = Losses::of(&self.network.forward(&self.planes, Mode::Train)?, &self.targets)?;
-            let parameters = self.network.parameters_mut();
-            self.config.sgd.zero_gradients(parameters);
-            losses.total(self.config.value_loss_weight)?.f_backward()?;
-            self.config.sgd.update(parameters, self.config.rates.at(0))?;
+            self.sgd.zero_grad()?;
+            losses.total(self.value_loss_weight)?.f_backward()?;
+            self.sgd.step()?;
             last = losses.policy.detach();
         }
         // Reading a number waits for the device.
@@ -128,9 +141,13 @@ fn measure(game: &str, blocks: usize, channels: usize, threads: i32) -> anyhow::
     let shape = Shape::new(game.spec(), &config)?;
     let config = LearnerConfig::from_sections(&LearnerSection::default(), &ExportSection::default())?.training;
     let device = DeviceChoice::Auto.resolve()?;
-    let mut trainer = Trainer::new(&shape, &random_weights(&shape, 1), config.clone(), device)?;
+    let averaging = TrainingConfig {
+        ema_decay: Some(0.999),
+        ..config.clone()
+    };
+    let mut trainer = Trainer::new(&shape, &random_weights(&shape, 1), averaging, device)?;
     let mut batches = Batches::start(&game, window, BATCH as usize, 1, 0)?;
-    let mut bare = Bare::new(&shape, config, device, &batches.next(u64::MAX)?)?;
+    let bare = Bare::new(&shape, &config, device, &batches.next(u64::MAX)?)?;
     bare.run(WARM_UP)?;
     learn(&mut trainer, &mut batches, WARM_UP)?;
     let mut turns = Vec::new();

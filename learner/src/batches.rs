@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
 use rand::SeedableRng;
@@ -74,6 +75,7 @@ pub struct Batches {
     /// First step not asked for yet, and first not taken yet.
     asked: u64,
     taken: u64,
+    waited: Duration,
 }
 
 impl Batches {
@@ -126,6 +128,7 @@ impl Batches {
             thread: Some(thread),
             asked: step,
             taken: step,
+            waited: Duration::ZERO,
         })
     }
 
@@ -139,7 +142,10 @@ impl Batches {
             self.want(Wanted::Step(self.asked))?;
             self.asked += 1;
         }
-        match self.steps.recv().map_err(|_| BatchError::Gone)? {
+        let begun = Instant::now();
+        let answer = self.steps.recv();
+        self.waited += begun.elapsed();
+        match answer.map_err(|_| BatchError::Gone)? {
             Ok(batch) => {
                 self.taken += 1;
                 Ok(batch)
@@ -149,6 +155,11 @@ impl Batches {
                 Err(error.into())
             }
         }
+    }
+
+    /// Time in which [`Batches::next`] waited for the sampling thread, in all.
+    pub fn waited(&self) -> Duration {
+        self.waited
     }
 
     /// Drops what was prepared for the steps after the one that failed, so that they are asked for again in order.
@@ -329,6 +340,18 @@ mod tests {
         assert_eq!((batches.asked, batches.taken), (2, 2));
         batches.next(100).unwrap();
         assert_eq!(batches.asked, 2 + AHEAD);
+    }
+
+    #[test]
+    fn only_waiting_for_batches_counts_as_that() {
+        let begun = Instant::now();
+        let mut batches = batches(0);
+        batches.positions(3).unwrap();
+        assert_eq!(batches.waited(), Duration::ZERO);
+        for _ in 0..10 {
+            batches.next(10).unwrap();
+        }
+        assert!(batches.waited() > Duration::ZERO && batches.waited() <= begun.elapsed());
     }
 
     #[test]

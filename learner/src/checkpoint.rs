@@ -1,20 +1,22 @@
 //! Checkpoints: everything that training needs to go on exactly where it was, in one file that is whole or absent.
 //!
-//! A checkpoint is a safetensors file: the tensors (weights, momentum, batch-norm statistics) as they are, and beside
-//! them the [`TrainingState`] as JSON and a hash over both. There is no generator state to save: the batch of a step is
-//! drawn from (seed, step) alone, so the step **is** the sampler's cursor.
+//! A checkpoint is a safetensors file: the tensors (weights, momentum, batch-norm statistics, and the average of weights and
+//! statistics where one is kept) as they are, and beside them the [`TrainingState`] as JSON and a hash over both. There is no
+//! generator state to save: the batch of a step is drawn from (seed, step) alone, so the step **is** the sampler's cursor.
+//!
+//! Without an average a checkpoint is what builds that knew none wrote and read.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
-use tch::TchError;
+use tch::{TchError, Tensor};
 use tengen_records::ModelId;
 use tengen_replay::StepLimit;
 use tengen_service::files::{self, WriteError};
 
-use crate::parameters::{Parameters, read_values, write_values};
+use crate::parameters::{read_values, write_values};
 
 /// Version of the file's meaning; readers refuse what they do not know.
 const VERSION: u32 = 1;
@@ -122,6 +124,9 @@ pub struct TrainingState {
     pub policy_loss: f32,
     /// Smoothed value loss.
     pub value_loss: f32,
+    /// Steps that the average has taken in; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub averaged_steps: Option<u64>,
 }
 
 impl TrainingState {
@@ -193,15 +198,15 @@ impl CheckpointFolder {
         CheckpointFolder(path.into())
     }
 
-    /// Writes a checkpoint, durable once this returns, and removes those older than the one before it.
-    pub fn save(&self, parameters: &Parameters, state: &TrainingState) -> Result<PathBuf, CheckpointError> {
-        self.write(&self.encode(parameters, state)?)
+    /// Writes a checkpoint of these tensors, by name; durable once this returns. Removes those older than the one before it.
+    pub fn save(&self, tensors: &[(String, Tensor)], state: &TrainingState) -> Result<PathBuf, CheckpointError> {
+        self.write(&self.encode(tensors, state)?)
     }
 
     /// The checkpoint as it will be written.
-    pub fn encode(&self, parameters: &Parameters, state: &TrainingState) -> Result<Encoded, CheckpointError> {
+    pub fn encode(&self, tensors: &[(String, Tensor)], state: &TrainingState) -> Result<Encoded, CheckpointError> {
         let name = format!("{PREFIX}{:012}{SUFFIX}", state.step);
-        let bytes = encode(parameters, state).map_err(|reason| match reason {
+        let bytes = encode(tensors, state).map_err(|reason| match reason {
             EncodeError::Tensor { name, source } => CheckpointError::Tensor { name, source },
             EncodeError::NotFinite { name } => CheckpointError::NotFinite { name },
             EncodeError::Format(reason) => CheckpointError::Damaged {
@@ -319,17 +324,16 @@ impl Checkpoint {
         })
     }
 
-    /// Copies the tensors into `parameters`, which must have exactly the same names and shapes.
-    pub fn restore(&self, parameters: &Parameters) -> Result<(), CheckpointError> {
+    /// Copies the saved tensors into these, which must have exactly the same names and shapes.
+    pub fn restore(&self, tensors: &[(String, Tensor)]) -> Result<(), CheckpointError> {
         let damaged = |reason: String| CheckpointError::Damaged {
             path: self.path.clone(),
             reason,
         };
-        let mut count = 0;
-        for (name, tensor) in parameters.named() {
+        for (name, tensor) in tensors {
             let saved = self
                 .tensors
-                .get(&name)
+                .get(name)
                 .ok_or_else(|| damaged(format!("tensor {name} is missing")))?;
             if saved.shape != tensor.size() {
                 return Err(damaged(format!(
@@ -338,15 +342,18 @@ impl Checkpoint {
                     tensor.size()
                 )));
             }
-            write_values(tensor, &saved.values).map_err(|source| CheckpointError::Tensor { name, source })?;
-            count += 1;
+            write_values(tensor, &saved.values).map_err(|source| CheckpointError::Tensor {
+                name: name.clone(),
+                source,
+            })?;
         }
-        if count == self.tensors.len() {
+        if tensors.len() == self.tensors.len() {
             Ok(())
         } else {
             Err(damaged(format!(
-                "it holds {} tensors, this run's network has {count}",
-                self.tensors.len()
+                "it holds {} tensors, this run's network has {}",
+                self.tensors.len(),
+                tensors.len()
             )))
         }
     }
@@ -358,19 +365,19 @@ enum EncodeError {
     Format(String),
 }
 
-fn encode(parameters: &Parameters, state: &TrainingState) -> Result<Vec<u8>, EncodeError> {
+fn encode(named: &[(String, Tensor)], state: &TrainingState) -> Result<Vec<u8>, EncodeError> {
     let mut tensors = Vec::new();
-    for (name, tensor) in parameters.named() {
+    for (name, tensor) in named {
         let values = read_values(tensor).map_err(|source| EncodeError::Tensor {
             name: name.clone(),
             source,
         })?;
         if !values.iter().all(|value| value.is_finite()) {
-            return Err(EncodeError::NotFinite { name });
+            return Err(EncodeError::NotFinite { name: name.clone() });
         }
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         let shape: Vec<usize> = tensor.size().iter().map(|&size| size as usize).collect();
-        tensors.push((name, shape, bytes));
+        tensors.push((name.clone(), shape, bytes));
     }
     tensors.sort();
     let format = |error: &dyn std::fmt::Display| EncodeError::Format(error.to_string());
@@ -448,10 +455,7 @@ fn digest<'a>(header: &str, tensors: impl Iterator<Item = (&'a str, &'a [usize],
 
 #[cfg(test)]
 mod tests {
-    use tch::Device;
-
     use super::*;
-    use crate::parameters::Decay;
 
     #[test]
     fn only_another_learners_later_network_is_of_another_line() {
@@ -482,12 +486,12 @@ mod tests {
 
     #[test]
     fn a_line_that_is_not_gone_on_with_is_kept_beside_the_next_one() {
-        let (folder, parameters) = (tempfile::tempdir().unwrap(), parameters(0.5));
+        let (folder, tensors) = (tempfile::tempdir().unwrap(), tensors(0.5));
         let checkpoints = CheckpointFolder::new(folder.path().join("checkpoints"));
-        checkpoints.save(&parameters, &state(2_000)).unwrap();
+        checkpoints.save(&tensors, &state(2_000)).unwrap();
         let kept = checkpoints.set_aside("12ab").unwrap();
         assert_eq!(kept, folder.path().join("checkpoints-before-12ab"));
-        checkpoints.save(&parameters, &state(10)).unwrap();
+        checkpoints.save(&tensors, &state(10)).unwrap();
         assert_eq!(checkpoints.newest().unwrap().unwrap().state.step, 10);
         assert_eq!(CheckpointFolder::new(kept).newest().unwrap().unwrap().state.step, 2_000);
     }
@@ -509,21 +513,23 @@ mod tests {
             exported: None,
             policy_loss: 1.5,
             value_loss: 0.5,
+            averaged_steps: None,
         }
     }
 
-    fn parameters(value: f32) -> Parameters {
-        let mut parameters = Parameters::new(Device::Cpu);
-        let _ = parameters.train("w", &[2, 1], &[value, -value], Decay::Weight).unwrap();
-        let _ = parameters.statistic("mean", &[1], &[value * 2.0]).unwrap();
-        write_values(&parameters.trained()[0].momentum, &[value * 3.0, 0.1]).unwrap();
-        parameters
+    fn tensors(value: f32) -> Vec<(String, Tensor)> {
+        let weight = Tensor::from_slice(&[value, -value]).view([2, 1]);
+        let momentum = Tensor::from_slice(&[value * 3.0, 0.1]).view([2, 1]);
+        let mean = Tensor::from_slice(&[value * 2.0]);
+        [("w", weight), ("w.momentum", momentum), ("mean", mean)]
+            .map(|(name, tensor)| (name.to_owned(), tensor))
+            .into()
     }
 
-    fn all_values(parameters: &Parameters) -> Vec<(String, Vec<f32>)> {
-        parameters
-            .named()
-            .map(|(name, tensor)| (name, read_values(tensor).unwrap()))
+    fn all_values(tensors: &[(String, Tensor)]) -> Vec<(&str, Vec<f32>)> {
+        tensors
+            .iter()
+            .map(|(name, tensor)| (name.as_str(), read_values(tensor).unwrap()))
             .collect()
     }
 
@@ -532,12 +538,12 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = CheckpointFolder::new(root.path().join("checkpoints"));
         assert!(folder.newest().unwrap().is_none());
-        folder.save(&parameters(0.1), &state(7)).unwrap();
+        folder.save(&tensors(0.1), &state(7)).unwrap();
         let checkpoint = folder.newest().unwrap().unwrap();
         assert_eq!(checkpoint.state, state(7));
-        let fresh = parameters(9.0);
+        let fresh = tensors(9.0);
         checkpoint.restore(&fresh).unwrap();
-        assert_eq!(all_values(&fresh), all_values(&parameters(0.1)));
+        assert_eq!(all_values(&fresh), all_values(&tensors(0.1)));
     }
 
     #[test]
@@ -545,7 +551,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = CheckpointFolder::new(root.path());
         for step in [9, 10, 200] {
-            folder.save(&parameters(step as f32), &state(step)).unwrap();
+            folder.save(&tensors(step as f32), &state(step)).unwrap();
         }
         assert_eq!(folder.list().unwrap().len(), 2);
         assert_eq!(folder.newest().unwrap().unwrap().state.step, 200);
@@ -555,8 +561,8 @@ mod tests {
     fn a_damaged_newest_falls_back_to_the_one_before() {
         let root = tempfile::tempdir().unwrap();
         let folder = CheckpointFolder::new(root.path());
-        folder.save(&parameters(1.0), &state(1)).unwrap();
-        let newest = folder.save(&parameters(2.0), &state(2)).unwrap();
+        folder.save(&tensors(1.0), &state(1)).unwrap();
+        let newest = folder.save(&tensors(2.0), &state(2)).unwrap();
         let whole = std::fs::read(&newest).unwrap();
         let mut flipped = whole.clone();
         *flipped.last_mut().unwrap() ^= 1;
@@ -570,7 +576,7 @@ mod tests {
     fn when_all_are_damaged_nothing_begins_anew_in_silence() {
         let root = tempfile::tempdir().unwrap();
         let folder = CheckpointFolder::new(root.path());
-        let path = folder.save(&parameters(1.0), &state(1)).unwrap();
+        let path = folder.save(&tensors(1.0), &state(1)).unwrap();
         files::write_atomic(&path, b"gone").unwrap();
         let error = folder.newest().unwrap_err();
         assert!(matches!(error, CheckpointError::AllDamaged { count: 1, .. }), "{error}");
@@ -580,19 +586,26 @@ mod tests {
     fn another_shape_or_another_set_of_tensors_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let folder = CheckpointFolder::new(root.path());
-        folder.save(&parameters(1.0), &state(1)).unwrap();
+        folder.save(&tensors(1.0), &state(1)).unwrap();
         let checkpoint = folder.newest().unwrap().unwrap();
-        let mut fewer = Parameters::new(Device::Cpu);
-        let _ = fewer.train("w", &[2, 1], &[0.0, 0.0], Decay::Weight).unwrap();
-        assert!(
-            checkpoint
-                .restore(&fewer)
-                .unwrap_err()
-                .to_string()
-                .contains("3 tensors")
-        );
-        let mut other = Parameters::new(Device::Cpu);
-        let _ = other.train("w", &[1, 2], &[0.0, 0.0], Decay::Weight).unwrap();
+        let fewer = &tensors(0.0)[..2];
+        assert!(checkpoint.restore(fewer).unwrap_err().to_string().contains("3 tensors"));
+        let mut other = tensors(0.0);
+        other[0].1 = other[0].1.view([1, 2]);
         assert!(checkpoint.restore(&other).unwrap_err().to_string().contains("[2, 1]"));
+    }
+
+    /// Builds that knew no average refuse a state with a key that they do not know.
+    #[test]
+    fn a_state_without_an_average_is_that_of_older_builds() {
+        let text = serde_json::to_string(&state(3)).unwrap();
+        assert!(!text.contains("averaged"), "{text}");
+        assert_eq!(serde_json::from_str::<TrainingState>(&text).unwrap(), state(3));
+        let averaging = TrainingState {
+            averaged_steps: Some(7),
+            ..state(3)
+        };
+        let text = serde_json::to_string(&averaging).unwrap();
+        assert_eq!(serde_json::from_str::<TrainingState>(&text).unwrap(), averaging);
     }
 }

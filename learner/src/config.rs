@@ -29,6 +29,8 @@ pub struct TrainingConfig {
     pub rates: RateSchedule,
     /// Weight of the value loss beside the policy loss.
     pub value_loss_weight: f64,
+    /// Share of the average of the weights that a step leaves, in (0, 1); `None`: no average is kept.
+    pub ema_decay: Option<f64>,
 }
 
 /// Everything the learner is told by the run.
@@ -63,6 +65,7 @@ impl LearnerConfig {
                 },
                 rates: RateSchedule::constant(section.learning_rate)?,
                 value_loss_weight: section.value_loss_weight,
+                ema_decay: Some(section.ema_decay).filter(|&decay| decay > 0.0),
             },
             limit: StepLimit::new(section.batch, section.samples_per_position),
             window_min_positions: section.window_min_positions,
@@ -86,6 +89,17 @@ mod tests {
             LearnerSection::default().learning_rate
         );
         assert_eq!(config.device, DeviceChoice::Auto);
+        assert_eq!(config.training.ema_decay, None, "weights are published as they are");
+    }
+
+    #[test]
+    fn a_decay_asks_for_an_average() {
+        let section = LearnerSection {
+            ema_decay: 0.99,
+            ..LearnerSection::default()
+        };
+        let config = LearnerConfig::from_sections(&section, &ExportSection::default()).unwrap();
+        assert_eq!(config.training.ema_decay, Some(0.99));
     }
 
     #[test]

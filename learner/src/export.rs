@@ -70,8 +70,8 @@ pub struct Export {
     pub probes: Vec<Probe>,
 }
 
-/// Exports the trainer's network as it is now and checks the file on real positions, [`PARITY_POSITIONS`] at most, with so
-/// many threads.
+/// Exports the network that others are to see, as it is now, and checks the file on real positions, [`PARITY_POSITIONS`] at
+/// most, with so many threads.
 ///
 /// `metadata` says which network of which run it is; what training knows (step, time, parameters) is added here.
 pub fn export(
@@ -81,7 +81,7 @@ pub fn export(
     positions: &Positions,
     threads: usize,
 ) -> Result<Export, ExportError> {
-    let network = trainer.network();
+    let network = trainer.published();
     let planes = &positions.batch.planes;
     let checked = planes.len().min(PARITY_POSITIONS * network.shape().planes_len());
     let probes = trainer.probes(&planes[..checked])?;
@@ -157,6 +157,7 @@ fn describe(trainer: &Trainer, losses: SmoothedLosses, illegal_mass: f32, metada
             ("train_momentum", config.sgd.momentum.to_string()),
             ("train_weight_decay", config.sgd.weight_decay.to_string()),
             ("train_value_loss_weight", config.value_loss_weight.to_string()),
+            ("train_ema_decay", config.ema_decay.unwrap_or(0.0).to_string()),
             ("train_policy_loss", losses.policy.to_string()),
             ("train_value_loss", losses.value.to_string()),
             ("train_illegal_mass", illegal_mass.to_string()),
@@ -176,6 +177,7 @@ mod tests {
     use tengen_network::{random_weights, read_metadata, read_weights};
 
     use super::*;
+    use crate::config::TrainingConfig;
     use crate::fixture;
 
     /// A network trained for so many steps, and positions of the same games.
@@ -231,6 +233,29 @@ mod tests {
     }
 
     #[test]
+    fn the_file_computes_what_the_learner_does_on_a_triangle() {
+        parity_after_training("black-hole?rows=5");
+    }
+
+    #[test]
+    fn the_file_holds_the_average_where_one_is_kept_and_says_so() {
+        let (mut trainer, positions) = trained("tic-tac-toe", 5);
+        let averaging = TrainingConfig {
+            ema_decay: Some(0.5),
+            ..trainer.config().clone()
+        };
+        trainer.follow(averaging).unwrap();
+        for _ in 0..3 {
+            trainer.train(&positions.batch).unwrap();
+        }
+        let export = exported(&trainer, &positions).unwrap();
+        assert_eq!(export.metadata.extra["train_ema_decay"], "0.5");
+        let weights = read_weights(&export.file).unwrap();
+        assert_eq!(weights, trainer.published().fold().unwrap());
+        assert_ne!(weights, trainer.network().fold().unwrap());
+    }
+
+    #[test]
     fn the_mass_on_illegal_actions_is_the_mean_over_positions() {
         let probe = |policy: &[f32]| Probe {
             planes: Vec::new(),
@@ -282,6 +307,7 @@ mod tests {
         assert_eq!((read.step, read.iteration, read.blocks, read.channels), (5, 3, 2, 16));
         assert_eq!(read.extra["train_policy_loss"], "1.5");
         assert_eq!(read.extra["train_illegal_mass"], export.illegal_mass.to_string());
+        assert_eq!(read.extra["train_ema_decay"], "0");
         assert_eq!(
             read.extra["train_learning_rate"],
             fixture::training().rates.at(0).to_string()

@@ -8,6 +8,7 @@
 //! coordinator's stream, networks go to the coordinator, and only checkpoints are files of its own.
 
 pub mod ancestry;
+pub mod average;
 pub mod batches;
 mod begin;
 pub mod bench;
@@ -25,6 +26,7 @@ mod meters;
 pub mod mirror;
 pub mod network;
 pub mod optimiser;
+mod pace;
 pub mod parameters;
 pub mod plan;
 pub mod publish;
@@ -35,6 +37,7 @@ pub mod signals;
 pub mod source;
 pub mod trainer;
 pub mod training;
+pub mod transfer;
 pub mod variants;
 mod wire;
 

@@ -13,6 +13,7 @@ pub const METRICS: &[Metric] = &[
     Metric::new("tengen_learner_value_loss_nats", Kind::Gauge, &[], "Loss of the value head, smoothed."),
     Metric::new("tengen_learner_learning_rate", Kind::Gauge, &[], "Learning rate."),
     Metric::new("tengen_learner_steps_per_second", Kind::Gauge, &[], "Steps per second while it trains; 0 while it waits."),
+    Metric::new("tengen_learner_waited_for_batches_ratio", Kind::Gauge, &[], "Share of the time of the last steps in which training waited for the sampling thread, 0 to 1; 0 while it waits for games."),
     Metric::new("tengen_learner_seen_positions", Kind::Gauge, &[], "Trainable positions of the run that the mirror has seen."),
     Metric::new("tengen_learner_mirror_positions", Kind::Gauge, &[], "Positions in its mirror of the window."),
     Metric::new("tengen_learner_export_difference", Kind::Gauge, &[], "Greatest difference of the last export from the learner's own forward pass."),
@@ -29,6 +30,10 @@ pub(crate) fn show(status: &LearnerStatus) {
     set("tengen_learner_value_loss_nats", status.value_loss.into());
     set("tengen_learner_learning_rate", status.learning_rate.into());
     set("tengen_learner_steps_per_second", status.steps_per_second.into());
+    set(
+        "tengen_learner_waited_for_batches_ratio",
+        status.waited_for_batches.into(),
+    );
     set("tengen_learner_seen_positions", status.positions_seen as f64);
     set("tengen_learner_mirror_positions", status.mirror_positions as f64);
     set("tengen_learner_export_difference", status.parity.into());

@@ -10,7 +10,8 @@ use tengen_network::{
     fold_batch_norm,
 };
 
-use crate::parameters::{Decay, Parameters, channels_last, read_values, write_values};
+use crate::parameters::{Decay, Draft, Parameters, channels_last, read_values};
+use crate::transfer::Transfer;
 
 /// Share of a batch's mean and variance that goes into the running ones (PyTorch's default).
 const STATISTICS_MOMENTUM: f64 = 0.1;
@@ -67,10 +68,30 @@ pub struct Network {
 struct Tower {
     stem: TrainedLayer,
     blocks: Vec<[TrainedLayer; 2]>,
-    policy: Vec<(ActionBlock, TrainedLayer)>,
+    policy: Vec<PolicyPart>,
     value_conv: TrainedLayer,
     value_hidden: TrainedLayer,
     value_out: TrainedLayer,
+}
+
+/// The logits of one block of actions.
+#[derive(Debug)]
+struct PolicyPart {
+    layer: TrainedLayer,
+    reading: Reading,
+}
+
+/// How the logits of actions are read from a layer's outputs.
+#[derive(Debug)]
+enum Reading {
+    /// One for each cell of each map.
+    Cells,
+    /// One map, averaged over the rows.
+    Columns,
+    /// These cells of one map, `i64` on the device.
+    Triangle(Tensor),
+    /// Those of a linear layer on what was pooled from the tower.
+    Global,
 }
 
 /// One layer's tensors; they share their storage with the network's [`Parameters`].
@@ -101,15 +122,15 @@ impl Network {
     /// same weights back.
     pub fn new(shape: &Shape, weights: &Weights, device: Device) -> Result<Network, NetworkError> {
         weights.check(shape)?;
-        let mut parameters = Parameters::new(device);
-        let tower = Tower::new(shape, weights, &mut parameters)?;
+        let mut draft = Draft::new(device);
+        let tower = Tower::new(shape, weights, &mut draft)?;
         let planes = shape.planes as i64;
         let scales = Tensor::f_from_slice(&shape.plane_scales)?
             .f_view([1, planes, 1, 1])?
             .f_to_device(device)?;
         Ok(Network {
             shape: shape.clone(),
-            parameters,
+            parameters: draft.pack()?,
             scales,
             tower,
         })
@@ -125,17 +146,16 @@ impl Network {
         &self.parameters
     }
 
-    /// Every tensor that training changes, for the optimiser.
-    pub fn parameters_mut(&mut self) -> &mut Parameters {
-        &mut self.parameters
-    }
-
     /// Planes `u8 [B, C, H, W]`, given as bytes, on the network's device.
     pub fn planes(&self, bytes: &[u8]) -> Result<Tensor, TchError> {
+        self.planes_by(&mut Transfer::to(self.parameters.device()), bytes)
+    }
+
+    /// The same, sent by `transfer`, which goes to the network's device.
+    pub fn planes_by(&self, transfer: &mut Transfer, bytes: &[u8]) -> Result<Tensor, TchError> {
         let shape = &self.shape;
-        let board = [shape.planes, shape.rows, shape.cols].map(|size| size as i64);
-        let planes = Tensor::f_from_slice(bytes)?.f_view([-1, board[0], board[1], board[2]])?;
-        channels_last(&planes.f_to_device(self.parameters.device())?)
+        let [planes, rows, cols] = [shape.planes, shape.rows, shape.cols].map(|size| size as i64);
+        channels_last(&transfer.send(bytes, &[-1, planes, rows, cols])?)
     }
 
     /// Answers for planes `u8 [B, C, H, W]` on the network's device.
@@ -173,9 +193,7 @@ impl Network {
     pub fn copy_to(&self, device: Device) -> Result<Network, NetworkError> {
         // Any weights of the shape will do: every tensor is overwritten.
         let copy = Network::new(&self.shape, &self.fold()?, device)?;
-        for ((_, source), (_, target)) in self.parameters.named().zip(copy.parameters.named()) {
-            write_values(target, &read_values(source)?)?;
-        }
+        copy.parameters.copy_from(&self.parameters)?;
         Ok(copy)
     }
 
@@ -200,14 +218,14 @@ impl Network {
 }
 
 impl Tower {
-    fn new(shape: &Shape, weights: &Weights, parameters: &mut Parameters) -> Result<Tower, NetworkError> {
+    fn new(shape: &Shape, weights: &Weights, draft: &mut Draft) -> Result<Tower, NetworkError> {
         let mut singles = Vec::new();
         let mut firsts = Vec::new();
         let mut seconds = Vec::new();
         let mut policy = Vec::new();
         for layer in shape.layers() {
             let role = layer.role;
-            let trained = TrainedLayer::new(layer, weights, parameters)?;
+            let trained = TrainedLayer::new(layer, weights, draft)?;
             match role {
                 Role::BlockFirst => firsts.push(trained),
                 Role::BlockSecond => seconds.push(trained),
@@ -219,7 +237,11 @@ impl Tower {
         let [stem, value_conv, value_hidden, value_out] =
             singles.try_into().expect("every shape has one stem and one value head");
         let blocks = firsts.into_iter().zip(seconds).map(<[TrainedLayer; 2]>::from).collect();
-        let policy = shape.action_blocks.iter().copied().zip(policy).collect();
+        let parts = shape.action_blocks.iter().zip(policy).map(|(&block, layer)| {
+            let reading = Reading::new(block, shape.rows, draft.device());
+            reading.map(|reading| PolicyPart { layer, reading })
+        });
+        let policy = parts.collect::<Result<Vec<PolicyPart>, TchError>>()?;
         Ok(Tower {
             stem,
             blocks,
@@ -232,7 +254,7 @@ impl Tower {
 
     fn layers(&self) -> impl Iterator<Item = &TrainedLayer> {
         let value = [&self.value_conv, &self.value_hidden, &self.value_out];
-        let policy = self.policy.iter().map(|(_, layer)| layer);
+        let policy = self.policy.iter().map(|part| &part.layer);
         std::iter::once(&self.stem)
             .chain(self.blocks.iter().flatten())
             .chain(policy)
@@ -241,21 +263,15 @@ impl Tower {
 
     fn policy(&self, x: &Tensor, mode: Mode) -> Result<Tensor, TchError> {
         let mut parts = Vec::with_capacity(self.policy.len());
-        for (block, layer) in &self.policy {
-            parts.push(match block {
-                ActionBlock::Cells { .. } => layer.forward(x, mode)?.f_flatten(1, -1)?,
-                ActionBlock::Columns => {
-                    // One map, averaged over the rows: [B, 1, H, W] to [B, W].
-                    layer
-                        .forward(x, mode)?
-                        .f_mean_dim([1i64, 2].as_slice(), false, Kind::Float)?
-                }
-                ActionBlock::Triangle => {
-                    let map = layer.forward(x, mode)?.f_flatten(1, -1)?;
-                    let cells: Vec<i64> = triangle_cells(x.size()[2] as usize).map(|cell| cell as i64).collect();
-                    map.f_index_select(1, &Tensor::from_slice(&cells).f_to_device(map.device())?)?
-                }
-                ActionBlock::Global { .. } => layer.forward(&pool(x)?, mode)?,
+        for PolicyPart { layer, reading } in &self.policy {
+            parts.push(match reading {
+                Reading::Cells => layer.forward(x, mode)?.f_flatten(1, -1)?,
+                // [B, 1, H, W] to [B, W].
+                Reading::Columns => layer
+                    .forward(x, mode)?
+                    .f_mean_dim([1i64, 2].as_slice(), false, Kind::Float)?,
+                Reading::Triangle(cells) => layer.forward(x, mode)?.f_flatten(1, -1)?.f_index_select(1, cells)?,
+                Reading::Global => layer.forward(&pool(x)?, mode)?,
             });
         }
         Tensor::f_cat(&parts, 1)
@@ -268,18 +284,33 @@ impl Tower {
     }
 }
 
+impl Reading {
+    /// How the logits of this block are read on a board of so many rows.
+    fn new(block: ActionBlock, rows: usize, device: Device) -> Result<Reading, TchError> {
+        Ok(match block {
+            ActionBlock::Cells { .. } => Reading::Cells,
+            ActionBlock::Columns => Reading::Columns,
+            ActionBlock::Triangle => {
+                let cells: Vec<i64> = triangle_cells(rows).map(|cell| cell as i64).collect();
+                Reading::Triangle(Tensor::f_from_slice(&cells)?.f_to_device(device)?)
+            }
+            ActionBlock::Global { .. } => Reading::Global,
+        })
+    }
+}
+
 impl TrainedLayer {
-    fn new(layer: Layer, weights: &Weights, parameters: &mut Parameters) -> Result<TrainedLayer, NetworkError> {
+    fn new(layer: Layer, weights: &Weights, draft: &mut Draft) -> Result<TrainedLayer, NetworkError> {
         let inference = |name: String| weights.get(&name).ok_or(WeightsError::Missing { name });
         let weight = inference(layer.weight_name())?;
         let bias = inference(layer.bias_name())?.data();
         let shape: Vec<i64> = layer.weight_shape().iter().map(|&size| size as i64).collect();
-        let weight = parameters.train(&layer.weight_name(), &shape, weight.data(), Decay::Weight)?;
+        let weight = draft.train(&layer.weight_name(), &shape, weight.data(), Decay::Weight)?;
         let after = if layer.batch_norm() {
-            After::Norm(Norm::identity(&layer, bias, parameters)?)
+            After::Norm(Norm::identity(&layer, bias, draft)?)
         } else {
             let width = [layer.outputs as i64];
-            After::Bias(parameters.train(&layer.bias_name(), &width, bias, Decay::Exempt)?)
+            After::Bias(draft.train(&layer.bias_name(), &width, bias, Decay::Exempt)?)
         };
         Ok(TrainedLayer { layer, weight, after })
     }
@@ -305,17 +336,17 @@ impl TrainedLayer {
 
 impl Norm {
     /// Adds nothing but the bias: the identity up to epsilon.
-    fn identity(layer: &Layer, bias: &[f32], parameters: &mut Parameters) -> Result<Norm, TchError> {
+    fn identity(layer: &Layer, bias: &[f32], draft: &mut Draft) -> Result<Norm, TchError> {
         let width = [layer.outputs as i64];
         let name = |part: &str| format!("{}.norm.{part}", layer.name);
         let ones = vec![1.0; layer.outputs];
         // With epsilon added it is 1 as nearly as a float can be, so that the function really begins as the parent's.
         let variance = vec![1.0 - BATCH_NORM_EPSILON; layer.outputs];
         Ok(Norm {
-            gamma: parameters.train(&name("gamma"), &width, &ones, Decay::Exempt)?,
-            beta: parameters.train(&name("beta"), &width, bias, Decay::Exempt)?,
-            mean: parameters.statistic(&name("mean"), &width, &vec![0.0; layer.outputs])?,
-            variance: parameters.statistic(&name("variance"), &width, &variance)?,
+            gamma: draft.train(&name("gamma"), &width, &ones, Decay::Exempt)?,
+            beta: draft.train(&name("beta"), &width, bias, Decay::Exempt)?,
+            mean: draft.statistic(&name("mean"), &width, &vec![0.0; layer.outputs])?,
+            variance: draft.statistic(&name("variance"), &width, &variance)?,
         })
     }
 

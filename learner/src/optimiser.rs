@@ -1,11 +1,12 @@
 //! Stochastic gradient descent with momentum, written out so that its whole state can be saved.
 //!
 //! The update is PyTorch's: `g += decay * w` (weights only), `v = momentum * v + g`, `w -= rate * v`, or with Nesterov
-//! `w -= rate * (g + momentum * v)`. The L2 penalty in the loss that this stands for is `decay / 2 * |w|^2`.
+//! `w -= rate * (g + momentum * v)`. The L2 penalty in the loss that this stands for is `decay / 2 * |w|^2`. It is made on
+//! flat buffers of all parameters: about eight operations a step, whatever the number of layers.
 
 use tch::{TchError, Tensor};
 
-use crate::parameters::{Decay, Parameters};
+use crate::parameters::Parameters;
 
 /// The constants of an update.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,55 +32,66 @@ pub enum MomentumForm {
     Nesterov,
 }
 
-impl Sgd {
-    /// Clears the gradients, to be called before the backward pass.
-    pub fn zero_gradients(&self, parameters: &mut Parameters) {
-        for parameter in parameters.trained_mut() {
-            parameter.value.zero_grad();
-        }
+/// What updates need beside their constants: flat buffers that are laid out like the trained parameters.
+#[derive(Debug)]
+pub struct Optimiser {
+    /// What the next update keeps a share of; a checkpoint holds it.
+    momentum: Tensor,
+    /// Filled anew by each step.
+    gradient: Tensor,
+    /// The part of `gradient` that belongs to weights.
+    weight_gradient: Tensor,
+}
+
+impl Optimiser {
+    /// The state before the first update of these parameters.
+    pub fn new(parameters: &Parameters) -> Result<Optimiser, TchError> {
+        let gradient = parameters.trained_values().f_zeros_like()?;
+        let weights = parameters.weights().numel() as i64;
+        Ok(Optimiser {
+            momentum: gradient.f_zeros_like()?,
+            weight_gradient: gradient.f_narrow(0, 0, weights)?,
+            gradient,
+        })
     }
 
-    /// Applies the gradients of the backward pass with this learning rate.
-    pub fn update(&self, parameters: &mut Parameters, rate: f64) -> Result<(), TchError> {
+    /// The momentum of every trained number.
+    pub fn momentum(&self) -> &Tensor {
+        &self.momentum
+    }
+
+    /// Differentiates the loss and updates the parameters, every one of which it depends on, with this learning rate.
+    pub fn step(&mut self, sgd: &Sgd, parameters: &Parameters, loss: &Tensor, rate: f64) -> Result<(), TchError> {
+        let values: Vec<&Tensor> = parameters.trained().iter().map(|parameter| &parameter.value).collect();
+        let gradients = Tensor::f_run_backward(&[loss], &values, false, false)?;
         let _guard = tch::no_grad_guard();
-        let scale = self.gradient_scale(parameters)?;
-        for parameter in parameters.trained_mut() {
-            let mut gradient = parameter.value.f_grad()?;
-            if !gradient.defined() {
-                continue;
-            }
-            if let Some(scale) = scale {
-                gradient = gradient.f_mul_scalar(scale)?;
-            }
-            if parameter.decay == Decay::Weight && self.weight_decay > 0.0 {
-                gradient = gradient.f_add(&parameter.value.f_mul_scalar(self.weight_decay)?)?;
-            }
-            let _ = parameter.momentum.f_mul_scalar_(self.momentum)?.f_add_(&gradient)?;
-            let direction = match self.form {
-                MomentumForm::Heavy => parameter.momentum.shallow_clone(),
-                MomentumForm::Nesterov => gradient.f_add(&parameter.momentum.f_mul_scalar(self.momentum)?)?,
-            };
-            let _ = parameter.value.f_sub_(&direction.f_mul_scalar(rate)?)?;
+        parameters.gather(&gradients, &self.gradient)?;
+        drop(gradients);
+        if let Some(scale) = self.gradient_scale(sgd)? {
+            let _ = self.gradient.f_mul_scalar_(scale)?;
         }
+        if sgd.weight_decay > 0.0 {
+            let pull = parameters.weights().f_mul_scalar(sgd.weight_decay)?;
+            let _ = self.weight_gradient.f_add_(&pull)?;
+        }
+        let _ = self.momentum.f_mul_scalar_(sgd.momentum)?.f_add_(&self.gradient)?;
+        let change = match sgd.form {
+            MomentumForm::Heavy => self.momentum.f_mul_scalar(rate)?,
+            MomentumForm::Nesterov => {
+                let ahead = self.momentum.f_mul_scalar(sgd.momentum)?;
+                self.gradient.f_add(&ahead)?.f_mul_scalar(rate)?
+            }
+        };
+        let _ = parameters.trained_values().shallow_clone().f_sub_(&change)?;
         Ok(())
     }
 
     /// Factor that brings the whole gradient down to the greatest norm, or `None` when it may stay as it is.
-    fn gradient_scale(&self, parameters: &Parameters) -> Result<Option<f64>, TchError> {
-        let Some(norm_max) = self.gradient_norm_max else {
+    fn gradient_scale(&self, sgd: &Sgd) -> Result<Option<f64>, TchError> {
+        let Some(norm_max) = sgd.gradient_norm_max else {
             return Ok(None);
         };
-        let mut norms = Vec::new();
-        for parameter in parameters.trained() {
-            let gradient = parameter.value.f_grad()?;
-            if gradient.defined() {
-                norms.push(gradient.f_norm()?);
-            }
-        }
-        if norms.is_empty() {
-            return Ok(None);
-        }
-        let norm = Tensor::f_stack(&norms, 0)?.f_norm()?.f_double_value(&[])?;
+        let norm = self.gradient.f_norm()?.f_double_value(&[])?;
         Ok((norm > norm_max).then(|| norm_max / norm))
     }
 }
@@ -143,10 +155,10 @@ impl RateSchedule {
 
 #[cfg(test)]
 mod tests {
-    use tch::Device;
+    use tch::{Device, Kind};
 
     use super::*;
-    use crate::parameters::read_values;
+    use crate::parameters::{Decay, Draft, channels_last, read_values};
 
     const PLAIN: Sgd = Sgd {
         momentum: 0.9,
@@ -157,13 +169,14 @@ mod tests {
 
     /// Two updates of `w` and `b`, both from 1, under the loss `3 w + 4 b` with rate 0.1.
     fn after_two_updates(sgd: Sgd) -> (f32, f32) {
-        let mut parameters = Parameters::new(Device::Cpu);
-        let w = parameters.train("w", &[1], &[1.0], Decay::Weight).unwrap();
-        let b = parameters.train("b", &[1], &[1.0], Decay::Exempt).unwrap();
+        let mut draft = Draft::new(Device::Cpu);
+        let w = draft.train("w", &[1], &[1.0], Decay::Weight).unwrap();
+        let b = draft.train("b", &[1], &[1.0], Decay::Exempt).unwrap();
+        let parameters = draft.pack().unwrap();
+        let mut optimiser = Optimiser::new(&parameters).unwrap();
         for _ in 0..2 {
-            sgd.zero_gradients(&mut parameters);
-            (&w * 3.0 + &b * 4.0).sum(tch::Kind::Float).backward();
-            sgd.update(&mut parameters, 0.1).unwrap();
+            let loss = (&w * 3.0 + &b * 4.0).sum(Kind::Float);
+            optimiser.step(&sgd, &parameters, &loss, 0.1).unwrap();
         }
         (read_values(&w).unwrap()[0], read_values(&b).unwrap()[0])
     }
@@ -219,6 +232,91 @@ mod tests {
             ..PLAIN
         };
         assert_eq!(after_two_updates(roomy), after_two_updates(PLAIN));
+    }
+
+    /// Tensors of every layout that a network has.
+    const SHAPES: [(&[i64], Decay); 4] = [
+        (&[4, 3, 3, 3], Decay::Weight),
+        (&[5], Decay::Exempt),
+        (&[2, 7], Decay::Weight),
+        (&[4, 2, 1, 1], Decay::Weight),
+    ];
+    const RATE: f64 = 0.01;
+
+    fn numbers(shape: &[i64]) -> Vec<f32> {
+        let len = shape.iter().product::<i64>();
+        (0..len).map(|index| (index * 37 % 101 - 50) as f32 / 17.0).collect()
+    }
+
+    /// A loss whose gradient differs for each number and changes with it.
+    fn cubes(tensors: &[Tensor]) -> Tensor {
+        let sums: Vec<Tensor> = tensors
+            .iter()
+            .map(|tensor| (tensor * tensor * tensor).sum(Kind::Float))
+            .collect();
+        Tensor::stack(&sums, 0).sum(Kind::Float)
+    }
+
+    fn bits(tensors: &[Tensor]) -> Vec<Vec<u32>> {
+        let values = tensors.iter().map(|tensor| read_values(tensor).unwrap());
+        values
+            .map(|values| values.into_iter().map(f32::to_bits).collect())
+            .collect()
+    }
+
+    fn together(sgd: Sgd) -> Vec<Vec<u32>> {
+        let mut draft = Draft::new(Device::Cpu);
+        let tensors = SHAPES.map(|(shape, decay)| draft.train("", shape, &numbers(shape), decay).unwrap());
+        let parameters = draft.pack().unwrap();
+        let mut optimiser = Optimiser::new(&parameters).unwrap();
+        for _ in 0..3 {
+            optimiser.step(&sgd, &parameters, &cubes(&tensors), RATE).unwrap();
+        }
+        bits(&tensors)
+    }
+
+    /// The same, each tensor by itself.
+    fn alone(sgd: Sgd) -> Vec<Vec<u32>> {
+        let tensors = SHAPES.map(|(shape, _)| {
+            let tensor = Tensor::from_slice(&numbers(shape)).view(shape);
+            let tensor = if shape.len() == 4 {
+                channels_last(&tensor).unwrap()
+            } else {
+                tensor
+            };
+            tensor.copy().set_requires_grad(true)
+        });
+        let mut momenta = SHAPES.map(|(shape, _)| Tensor::zeros(shape, (Kind::Float, Device::Cpu)));
+        for _ in 0..3 {
+            let gradients = Tensor::run_backward(&[cubes(&tensors)], &tensors, false, false);
+            let _guard = tch::no_grad_guard();
+            for (index, (_, decay)) in SHAPES.iter().enumerate() {
+                let (value, momentum) = (&tensors[index], &mut momenta[index]);
+                let gradient = match decay {
+                    Decay::Weight => &gradients[index] + value * sgd.weight_decay,
+                    Decay::Exempt => gradients[index].shallow_clone(),
+                };
+                *momentum = &*momentum * sgd.momentum + &gradient;
+                let direction = match sgd.form {
+                    MomentumForm::Heavy => momentum.shallow_clone(),
+                    MomentumForm::Nesterov => gradient + &*momentum * sgd.momentum,
+                };
+                let _ = value.shallow_clone().f_sub_(&(direction * RATE)).unwrap();
+            }
+        }
+        bits(&tensors)
+    }
+
+    #[test]
+    fn an_update_of_all_is_that_of_each_bit_for_bit() {
+        for form in [MomentumForm::Heavy, MomentumForm::Nesterov] {
+            let sgd = Sgd {
+                weight_decay: 0.02,
+                form,
+                ..PLAIN
+            };
+            assert_eq!(together(sgd), alone(sgd), "{form:?}");
+        }
     }
 
     #[test]

@@ -119,7 +119,7 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<()> {
     let (shown, usage) = (Arc::clone(&learner.signals), Arc::clone(&learner.usage));
     let refresh = move || {
         meters::show(&shown.status());
-        usage.show_gpu();
+        usage.show();
     };
     metrics::serve(
         &options.process.metrics,

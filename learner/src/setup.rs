@@ -238,6 +238,7 @@ mod tests {
             exported: None,
             policy_loss: 0.0,
             value_loss: 0.0,
+            averaged_steps: None,
         };
         let error = identity.check(&state).unwrap_err().to_string();
         assert!(error.contains("other") && error.contains("small-1"), "{error}");

@@ -8,11 +8,14 @@ use tengen_inference::Probe;
 use tengen_network::{Shape, Weights};
 use tengen_replay::Batch;
 
+use crate::average::Average;
 use crate::checkpoint::{Checkpoint, CheckpointError};
 use crate::config::TrainingConfig;
 use crate::loss::{Losses, Targets};
 use crate::network::{Mode, Network, NetworkError};
-use crate::parameters::{Parameters, read_values};
+use crate::optimiser::Optimiser;
+use crate::parameters::read_values;
+use crate::transfer::Transfer;
 
 /// How much of the smoothed losses the newest reading is: the last ten readings or so count.
 const LOSS_SHARE: f32 = 0.1;
@@ -26,6 +29,9 @@ pub enum TrainerError {
     /// The network could not be made or folded.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// The checkpoint to go on from does not fit.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
     /// The losses are no numbers any more; going on would only write useless checkpoints.
     #[error(
         "the loss is not finite (policy {policy}, value {value}) at step {step}: lower learner.learning_rate; training \
@@ -65,10 +71,15 @@ pub struct Evaluation {
 #[derive(Debug)]
 pub struct Trainer {
     network: Network,
+    optimiser: Optimiser,
+    /// Kept as long as the settings say so.
+    average: Option<Average>,
     config: TrainingConfig,
     step: u64,
     losses: Option<SmoothedLosses>,
     unread: Unread,
+    /// The newest step's batch on its way to the device.
+    sent: Transfer,
 }
 
 /// Sums of losses on the device that the host has not read yet.
@@ -99,24 +110,43 @@ impl Trainer {
         device: Device,
     ) -> Result<Trainer, TrainerError> {
         let network = Network::new(shape, weights, device)?;
-        Ok(Trainer {
+        let mut trainer = Trainer {
+            optimiser: Optimiser::new(network.parameters())?,
             network,
+            average: None,
             config,
             step: 0,
             losses: None,
             unread: Unread::new(device)?,
-        })
+            sent: Transfer::to(device),
+        };
+        trainer.settle_average()?;
+        Ok(trainer)
     }
 
-    /// Goes on from a checkpoint of the same shape.
-    pub fn restore(&mut self, checkpoint: &Checkpoint) -> Result<(), CheckpointError> {
-        checkpoint.restore(self.network.parameters())?;
+    /// Goes on from a checkpoint of the same shape. Where it holds no average and there is to be one, that begins with its
+    /// weights.
+    pub fn restore(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainerError> {
+        let begun = checkpoint.state.averaged_steps;
+        self.average = begun.map(|steps| Average::begin(&self.network, steps)).transpose()?;
+        checkpoint.restore(&self.tensors()?)?;
+        self.settle_average()?;
         self.step = checkpoint.state.step;
         let losses = SmoothedLosses {
             policy: checkpoint.state.policy_loss,
             value: checkpoint.state.value_loss,
         };
         self.losses = (self.step > 0).then_some(losses);
+        Ok(())
+    }
+
+    /// Begins or gives up the average as the settings say; one that is kept goes on.
+    fn settle_average(&mut self) -> Result<(), NetworkError> {
+        if self.config.ema_decay.is_none() {
+            self.average = None;
+        } else if self.average.is_none() {
+            self.average = Some(Average::begin(&self.network, 0)?);
+        }
         Ok(())
     }
 
@@ -136,8 +166,9 @@ impl Trainer {
     }
 
     /// Goes by other constants from the next step on.
-    pub fn follow(&mut self, config: TrainingConfig) {
+    pub fn follow(&mut self, config: TrainingConfig) -> Result<(), TrainerError> {
         self.config = config;
+        Ok(self.settle_average()?)
     }
 
     /// The constants of training.
@@ -145,34 +176,63 @@ impl Trainer {
         &self.config
     }
 
-    /// The network.
+    /// The network in training, as the last step left it.
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// Every tensor that a checkpoint holds.
-    pub fn parameters(&self) -> &Parameters {
-        self.network.parameters()
+    /// The network that others are to see: the average where one is kept, otherwise the one in training.
+    pub fn published(&self) -> &Network {
+        self.average.as_ref().map_or(&self.network, Average::network)
+    }
+
+    /// Steps that the average has taken in; `None` where none is kept.
+    pub fn averaged_steps(&self) -> Option<u64> {
+        self.average.as_ref().map(Average::steps)
+    }
+
+    /// Every tensor that a checkpoint holds, by name: parameters and statistics, `NAME.momentum` for the momentum of trained
+    /// ones, and `NAME.average` for the average of each where one is kept.
+    pub fn tensors(&self) -> Result<Vec<(String, Tensor)>, TrainerError> {
+        let parameters = self.network.parameters();
+        let mut tensors: Vec<(String, Tensor)> = parameters
+            .all()
+            .map(|parameter| (parameter.name.clone(), parameter.value.shallow_clone()))
+            .collect();
+        for parameter in parameters.trained() {
+            let momentum = parameter.within(self.optimiser.momentum())?;
+            tensors.push((format!("{}.momentum", parameter.name), momentum));
+        }
+        let averages = self
+            .average
+            .iter()
+            .flat_map(|average| average.network().parameters().all());
+        tensors.extend(averages.map(|average| (format!("{}.average", average.name), average.value.shallow_clone())));
+        Ok(tensors)
     }
 
     /// One step on this batch. The losses stay on the device until [`Trainer::read_losses`].
     pub fn train(&mut self, batch: &Batch) -> Result<(), TrainerError> {
+        let mut sending = Transfer::to(self.network.parameters().device());
         let losses = {
-            let logits = self
-                .network
-                .forward(&self.network.planes(&batch.planes)?, Mode::Train)?;
-            Losses::of(&logits, &self.targets(batch)?)?
+            let planes = self.network.planes_by(&mut sending, &batch.planes)?;
+            let logits = self.network.forward(&planes, Mode::Train)?;
+            Losses::of(&logits, &self.targets(&mut sending, batch)?)?
         };
+        let total = losses.total(self.config.value_loss_weight)?;
         let rate = self.rate();
-        let parameters = self.network.parameters_mut();
-        self.config.sgd.zero_gradients(parameters);
-        losses.total(self.config.value_loss_weight)?.f_backward()?;
-        self.config.sgd.update(parameters, rate)?;
+        self.optimiser
+            .step(&self.config.sgd, self.network.parameters(), &total, rate)?;
+        if let (Some(average), Some(decay)) = (&mut self.average, self.config.ema_decay) {
+            average.follow(&self.network, decay)?;
+        }
         self.step += 1;
         let _guard = tch::no_grad_guard();
         let _ = self.unread.policy.f_add_(&losses.policy)?;
         let _ = self.unread.value.f_add_(&losses.value)?;
         self.unread.steps += 1;
+        // Only now, when this step has been issued, what the one before sent is let go of.
+        drop(std::mem::replace(&mut self.sent, sending));
         Ok(())
     }
 
@@ -205,11 +265,14 @@ impl Trainer {
         Ok(self.losses.unwrap_or_default())
     }
 
-    /// Compares what the network answers now with the targets of `batch`; changes nothing.
+    /// Compares what the network that others see answers now with the targets of `batch`; changes nothing.
     pub fn evaluate(&self, batch: &Batch) -> Result<Evaluation, TrainerError> {
         let _guard = tch::no_grad_guard();
-        let planes = self.network.planes(&batch.planes)?;
-        let (logits, targets) = (self.network.forward(&planes, Mode::Evaluate)?, self.targets(batch)?);
+        let network = self.published();
+        let mut sending = Transfer::to(network.parameters().device());
+        let planes = network.planes_by(&mut sending, &batch.planes)?;
+        let logits = network.forward(&planes, Mode::Evaluate)?;
+        let targets = self.targets(&mut sending, batch)?;
         let losses = Losses::of(&logits, &targets)?;
         let likeliest = |rows: &Tensor| rows.f_argmax(-1, false);
         let predicted = likeliest(&logits.policy)?.f_eq_tensor(&likeliest(&targets.policy)?)?;
@@ -220,16 +283,18 @@ impl Trainer {
         })
     }
 
-    /// Positions, u8 `[B, C, H, W]`, with what the network answers for them now, as probes of an exported file.
+    /// Positions, u8 `[B, C, H, W]`, with what the network that others see answers for them now, as probes of an exported
+    /// file.
     ///
     /// The answers are computed on the CPU whatever the device, since a GPU may round more coarsely than the tolerance.
     pub fn probes(&self, planes: &[u8]) -> Result<Vec<Probe>, TrainerError> {
         let _guard = tch::no_grad_guard();
         let on_cpu;
-        let network = if self.network.parameters().device() == Device::Cpu {
-            &self.network
+        let published = self.published();
+        let network = if published.parameters().device() == Device::Cpu {
+            published
         } else {
-            on_cpu = self.network.copy_to(Device::Cpu)?;
+            on_cpu = published.copy_to(Device::Cpu)?;
             &on_cpu
         };
         let logits = network.forward(&network.planes(planes)?, Mode::Evaluate)?;
@@ -250,14 +315,12 @@ impl Trainer {
             .collect())
     }
 
-    fn targets(&self, batch: &Batch) -> Result<Targets, TchError> {
-        let device = self.network.parameters().device();
-        let tensor =
-            |values: &[f32], width: i64| Tensor::f_from_slice(values)?.f_view([-1, width])?.f_to_device(device);
+    fn targets(&self, transfer: &mut Transfer, batch: &Batch) -> Result<Targets, TchError> {
+        let actions = self.network.shape().actions() as i64;
         Ok(Targets {
-            policy: tensor(&batch.policy, self.network.shape().actions() as i64)?,
-            wdl: tensor(&batch.wdl, 3)?,
-            weight: Tensor::f_from_slice(&batch.weight)?.f_to_device(device)?,
+            policy: transfer.send(&batch.policy, &[-1, actions])?,
+            wdl: transfer.send(&batch.wdl, &[-1, 3])?,
+            weight: transfer.send(&batch.weight, &[-1])?,
         })
     }
 }
@@ -285,10 +348,22 @@ mod tests {
             },
             rates: RateSchedule::constant(rate).unwrap(),
             value_loss_weight: 1.0,
+            ema_decay: None,
+        }
+    }
+
+    fn averaging(decay: f64) -> TrainingConfig {
+        TrainingConfig {
+            ema_decay: Some(decay),
+            ..config(0.05)
         }
     }
 
     fn trainer(game: &AnyGame, rate: f64) -> Trainer {
+        trainer_with(game, config(rate))
+    }
+
+    fn trainer_with(game: &AnyGame, config: TrainingConfig) -> Trainer {
         // Tests run side by side; more threads each would only get in each other's way.
         tch::set_num_threads(1);
         let shape = Config {
@@ -298,7 +373,7 @@ mod tests {
             value_hidden: 16,
         };
         let shape = Shape::new(game.spec(), &shape).unwrap();
-        Trainer::new(&shape, &random_weights(&shape, 1), config(rate), Device::Cpu).unwrap()
+        Trainer::new(&shape, &random_weights(&shape, 1), config, Device::Cpu).unwrap()
     }
 
     fn batches(game: &AnyGame, step: u64) -> Batches {
@@ -376,23 +451,15 @@ mod tests {
         );
     }
 
-    #[test]
-    fn training_goes_on_bit_for_bit_from_a_checkpoint() {
-        let game = game();
-        let mut straight = trainer(&game, 0.05);
-        train(&mut straight, &mut batches(&game, 0), 24);
-
-        let mut first = trainer(&game, 0.05);
-        train(&mut first, &mut batches(&game, 0), 12);
-        let root = tempfile::tempdir().unwrap();
-        let folder = CheckpointFolder::new(root.path());
-        let losses = first.read_losses().unwrap();
+    /// What a checkpoint of this trainer says when it is read again.
+    fn saved(trainer: &mut Trainer) -> Checkpoint {
+        let losses = trainer.read_losses().unwrap();
         let state = TrainingState {
             run_id: "test".to_owned(),
-            game: game.spec().id.clone(),
+            game: "tic-tac-toe".to_owned(),
             rules_fingerprint: String::new(),
             feature_fingerprint: String::new(),
-            step: first.step(),
+            step: trainer.step(),
             sampler_seed: 9,
             positions_total: 0,
             limit: None,
@@ -403,21 +470,89 @@ mod tests {
             exported: None,
             policy_loss: losses.policy,
             value_loss: losses.value,
+            averaged_steps: trainer.averaged_steps(),
         };
-        folder.save(first.parameters(), &state).unwrap();
-        let mut resumed = trainer(&game, 0.05);
-        resumed.restore(&folder.newest().unwrap().unwrap()).unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let folder = CheckpointFolder::new(root.path());
+        folder.save(&trainer.tensors().unwrap(), &state).unwrap();
+        folder.newest().unwrap().unwrap()
+    }
+
+    /// Every number of it that a checkpoint holds.
+    fn bits(trainer: &Trainer) -> Vec<(String, Vec<u32>)> {
+        let tensors = trainer.tensors().unwrap().into_iter();
+        tensors
+            .map(|(name, tensor)| {
+                (
+                    name,
+                    read_values(&tensor).unwrap().iter().map(|v| v.to_bits()).collect(),
+                )
+            })
+            .collect()
+    }
+
+    fn goes_on_bit_for_bit(config: &TrainingConfig) {
+        let game = game();
+        let mut straight = trainer_with(&game, config.clone());
+        train(&mut straight, &mut batches(&game, 0), 24);
+
+        let mut first = trainer_with(&game, config.clone());
+        train(&mut first, &mut batches(&game, 0), 12);
+        let mut resumed = trainer_with(&game, config.clone());
+        resumed.restore(&saved(&mut first)).unwrap();
         assert_eq!(resumed.step(), 12);
+        assert_eq!(bits(&resumed), bits(&first));
         train(&mut resumed, &mut batches(&game, 12), 12);
 
-        let bits = |trainer: &Trainer| -> Vec<(String, Vec<u32>)> {
-            let named = trainer.parameters().named();
-            named
-                .map(|(name, tensor)| (name, read_values(tensor).unwrap().iter().map(|v| v.to_bits()).collect()))
-                .collect()
-        };
         assert_eq!(bits(&resumed), bits(&straight));
         assert_ne!(bits(&resumed), bits(&first));
+        assert_eq!(resumed.averaged_steps(), config.ema_decay.map(|_| 24));
+    }
+
+    #[test]
+    fn training_goes_on_bit_for_bit_from_a_checkpoint() {
+        goes_on_bit_for_bit(&config(0.05));
+    }
+
+    #[test]
+    fn training_and_its_average_go_on_bit_for_bit_from_a_checkpoint() {
+        goes_on_bit_for_bit(&averaging(0.9));
+    }
+
+    #[test]
+    fn an_average_that_no_checkpoint_holds_begins_with_its_weights() {
+        let game = game();
+        let mut plain = trainer(&game, 0.05);
+        train(&mut plain, &mut batches(&game, 0), 3);
+        let mut averaging = trainer_with(&game, averaging(0.9));
+        averaging.restore(&saved(&mut plain)).unwrap();
+        assert_eq!(averaging.averaged_steps(), Some(0));
+        assert_eq!(averaging.published().fold().unwrap(), plain.network().fold().unwrap());
+        // And one that nobody wants any more is left behind.
+        train(&mut averaging, &mut batches(&game, 3), 3);
+        plain.restore(&saved(&mut averaging)).unwrap();
+        assert_eq!(plain.averaged_steps(), None);
+        assert_eq!(plain.published().fold().unwrap(), averaging.network().fold().unwrap());
+    }
+
+    #[test]
+    fn averaging_changes_what_others_see_and_not_the_training() {
+        let game = game();
+        let (mut plain, mut averaging) = (trainer(&game, 0.05), trainer_with(&game, averaging(0.9)));
+        for trainer in [&mut plain, &mut averaging] {
+            train(trainer, &mut batches(&game, 0), 6);
+        }
+        let weights = plain.network().fold().unwrap();
+        assert_eq!(averaging.network().fold().unwrap(), weights);
+        assert_ne!(averaging.published().fold().unwrap(), weights);
+
+        let batch = batches(&game, 6).next(7).unwrap();
+        assert_ne!(averaging.evaluate(&batch).unwrap(), plain.evaluate(&batch).unwrap());
+        let probe = |trainer: &Trainer| trainer.probes(&batch.planes).unwrap()[0].wdl;
+        assert_ne!(probe(&averaging), probe(&plain));
+        averaging.follow(config(0.05)).unwrap();
+        assert_eq!(averaging.evaluate(&batch).unwrap(), plain.evaluate(&batch).unwrap());
+        assert_eq!(probe(&averaging), probe(&plain));
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use tengen_network::Metadata;
 use tengen_records::ModelId;
@@ -14,6 +13,7 @@ use crate::batches::{BatchError, Batches};
 use crate::checkpoint::{CheckpointError, CheckpointFolder, Encoded, LineModel, TrainingState};
 use crate::config::LearnerConfig;
 use crate::export::{Export, ExportError, TRAIN_POSITIONS, export};
+use crate::pace::Pace;
 use crate::plan::{Candidate, Inputs, Next, Planner, Waiting};
 use crate::publish::Publication;
 use crate::setup::RunIdentity;
@@ -93,13 +93,6 @@ pub struct Exports {
 /// A candidate's file and its variants, or why there is no candidate.
 type Exported = Result<(Export, Vec<Variant>), ExportError>;
 
-/// Measures steps per second from one reading of the losses to the next, waiting left out.
-#[derive(Debug)]
-struct Pace {
-    since: Instant,
-    steps: u32,
-}
-
 impl Line {
     /// Once the coordinator has the exported network, that is the parent of the next one.
     fn note_published(&mut self, inputs: &Inputs) {
@@ -121,10 +114,7 @@ impl Line {
 impl Training {
     /// Trains until told to stop, then writes a last checkpoint.
     pub fn run(mut self) -> Result<(), TrainingError> {
-        let mut pace = Pace {
-            since: Instant::now(),
-            steps: 0,
-        };
+        let mut pace = Pace::begin(self.batches.waited());
         let mut seen = self.signals.inputs();
         self.show("starting");
         loop {
@@ -148,10 +138,7 @@ impl Training {
                 Next::Wait(waiting) => {
                     self.wait(waiting, &seen.inputs)?;
                     seen = self.signals.wait_after(&seen);
-                    pace = Pace {
-                        since: Instant::now(),
-                        steps: 0,
-                    };
+                    pace = Pace::begin(self.batches.waited());
                 }
             }
         }
@@ -176,15 +163,15 @@ impl Training {
             self.batches.resize(limit.batch as usize)?;
         }
         self.planner.follow(limit, window_min_positions);
-        self.trainer.follow(training);
+        self.trainer.follow(training)?;
         self.checkpoints.every_steps = checkpoint_every_steps;
         self.exports.precisions = export;
         let rate = self.trainer.rate();
         self.signals.set_status(|status| {
             status.limit_from_step = limit.from_step;
             status.limit_from_positions = limit.from_positions;
-            status.learning_rate = rate as f32;
         });
+        self.show_constants();
         tracing::info!(
             step,
             rate,
@@ -212,16 +199,16 @@ impl Training {
         let batch = self.batches.next(allowed)?;
         self.trainer.train(&batch)?;
         self.batches.give_back(batch);
-        pace.steps += 1;
+        pace.note_step();
         if self.trainer.unread_steps() >= READ_LOSSES_EVERY {
             self.report_losses()?;
-            let seconds = pace.since.elapsed().as_secs_f32();
-            let rate = pace.steps as f32 / seconds.max(f32::EPSILON);
-            self.signals.set_status(|status| status.steps_per_second = rate);
-            *pace = Pace {
-                since: Instant::now(),
-                steps: 0,
-            };
+            let waited = self.batches.waited();
+            let figures = pace.figures(waited);
+            self.signals.set_status(|status| {
+                status.steps_per_second = figures.steps_per_second;
+                status.waited_for_batches = figures.waited_for_batches;
+            });
+            *pace = Pace::begin(waited);
         }
         let step = self.trainer.step();
         self.signals.set_status(|status| {
@@ -242,6 +229,7 @@ impl Training {
         self.signals.set_status(|status| {
             status.step_limit = limit;
             status.steps_per_second = 0.0;
+            status.waited_for_batches = 0.0;
         });
         self.show(&waiting.to_string());
         Ok(())
@@ -333,8 +321,9 @@ impl Training {
             exported: self.line.exported.clone(),
             policy_loss: losses.policy,
             value_loss: losses.value,
+            averaged_steps: self.trainer.averaged_steps(),
         };
-        let checkpoint = self.checkpoints.folder.encode(self.trainer.parameters(), &state)?;
+        let checkpoint = self.checkpoints.folder.encode(&self.trainer.tensors()?, &state)?;
         let path = self.write(&checkpoint)?;
         tracing::debug!(step = state.step, path = %path.display(), "checkpoint written");
         Ok(())
@@ -351,7 +340,10 @@ impl Training {
                 Err(error @ CheckpointError::NoRoom { .. }) if !stopping => {
                     if !told {
                         tracing::error!(%error, "the disk is full: training waits");
-                        self.signals.set_status(|status| status.steps_per_second = 0.0);
+                        self.signals.set_status(|status| {
+                            status.steps_per_second = 0.0;
+                            status.waited_for_batches = 0.0;
+                        });
                         self.show(&format!("waiting for room on the disk: {error}"));
                         told = true;
                     }
@@ -369,15 +361,24 @@ impl Training {
 
     fn report_losses(&mut self) -> Result<crate::trainer::SmoothedLosses, TrainerError> {
         let losses = self.trainer.read_losses()?;
-        let rate = self.trainer.rate() as f32;
         let step = self.trainer.step();
         self.signals.set_status(|status| {
             status.step = step;
             status.policy_loss = losses.policy;
             status.value_loss = losses.value;
-            status.learning_rate = rate;
         });
+        self.show_constants();
         Ok(losses)
+    }
+
+    /// Shows what the next step and the next network go by.
+    fn show_constants(&self) {
+        let rate = self.trainer.rate();
+        let decay = self.trainer.config().ema_decay.unwrap_or(0.0);
+        self.signals.set_status(|status| {
+            status.learning_rate = rate as f32;
+            status.ema_decay = decay as f32;
+        });
     }
 
     fn show(&self, activity: &str) {

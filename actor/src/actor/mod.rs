@@ -267,6 +267,7 @@ impl Actor {
             Arc::clone(&players.feeding),
             options.precision,
             Arc::clone(&usage),
+            options.clock,
         );
         let now = Instant::now();
         Ok(Actor {

@@ -122,6 +122,7 @@ impl Actor {
     pub(super) fn show(&self) {
         self.reports.meters.show(&Readings {
             evaluations: self.players.sum(|gauges| &gauges.evaluations),
+            batches: self.players.sum(|gauges| &gauges.batches),
             cache_hits: self.players.sum(|gauges| &gauges.cache_hits),
             terminal_visits: self.players.sum(|gauges| &gauges.terminal_visits),
             reused_visits: self.players.sum(|gauges| &gauges.reused_visits),
@@ -137,7 +138,7 @@ impl Actor {
             playing_threads: self.players.threads as u64,
             links: u64::from(self.connection.link.is_some()),
         });
-        self.reports.usage.show_gpu();
+        self.reports.usage.show();
     }
 
     pub(super) fn provider(&self) -> String {

@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use peer::Server;
-use tengen_actor::Options;
+use tengen_actor::{Clock, Options};
 use tengen_inference::Device;
 use tengen_selfplay::Plan;
 use tengen_service::credentials::ConnectArgs;
@@ -40,8 +40,13 @@ pub(crate) fn self_play(games: u32) -> Plan {
 }
 
 pub(crate) fn options(server: &Server, data: &Path) -> Options {
+    options_at(server.url(), data)
+}
+
+/// The options of an actor whose coordinator has this address, whether it answers or not.
+pub(crate) fn options_at(join: String, data: &Path) -> Options {
     Options {
-        join: server.url(),
+        join,
         connect: ConnectArgs::default(),
         data: data.to_path_buf(),
         share_data: false,
@@ -56,6 +61,7 @@ pub(crate) fn options(server: &Server, data: &Path) -> Options {
         onnxruntime: None,
         drain_seconds: 20,
         spool_bytes_max: SPOOL_BYTES_MAX,
+        clock: Clock::default(),
     }
 }
 

@@ -85,6 +85,8 @@ pub(crate) struct State {
     pub(crate) uploads: u32,
     pub(crate) registered: u32,
     pub(crate) asked: u32,
+    /// Networks that were described.
+    pub(crate) described: u32,
     pub(crate) downloads: u32,
     pub(crate) reports: Vec<ReportActorRequest>,
     pub(crate) returned: Vec<LeaseId>,
@@ -142,6 +144,7 @@ impl Peer {
             uploads: 0,
             registered: 0,
             asked: 0,
+            described: 0,
             downloads: 0,
             reports: Vec::new(),
             returned: Vec::new(),
@@ -507,7 +510,8 @@ impl ModelService for Peer {
 
     async fn get_model(&self, request: Request<GetModelRequest>) -> Result<Response<Model>, Status> {
         let name = request.into_inner().name;
-        let state = self.state();
+        let mut state = self.state();
+        state.described += 1;
         let model = state.models.iter().find(|model| model.id().to_string() == name);
         let model = model.ok_or_else(|| Status::not_found(name))?;
         let variants = state.variants.iter().filter(|variant| variant.id() == model.id());

@@ -4,14 +4,11 @@ use std::path::Path;
 
 use tengen_actor::Options;
 use tengen_games::{Action, AnyGame};
-use tengen_inference::Device;
 use tengen_records::{Kind, LeaseId, RecordId};
 use tengen_selfplay::{MatchGame, Plan};
-use tengen_service::credentials::ConnectArgs;
-use tengen_service::run_config::WantedPrecision;
 
 use crate::peer::{Mood, Peer, State};
-use crate::{ANY_PORT, Running, SPOOL_BYTES_MAX, options, self_play};
+use crate::{ANY_PORT, Running, options, options_at, self_play};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn leases_are_played_and_every_game_gets_its_verdict() {
@@ -258,21 +255,10 @@ async fn an_actor_may_start_before_its_coordinator_and_stop_without_one() {
     dead.kill().await;
     let join = format!("http://{address}");
     let options = |data: &Path| Options {
-        join: join.clone(),
-        connect: ConnectArgs::default(),
-        data: data.to_path_buf(),
-        share_data: false,
         games: Some(4),
         batch_max: Some(4),
-        cache_mib: Some(4),
         threads: Some(1),
-        threads_per_device: 2,
-        device: Device::Cpu.into(),
-        share_sessions: false,
-        precision: WantedPrecision::Auto,
-        onnxruntime: None,
-        drain_seconds: 20,
-        spool_bytes_max: SPOOL_BYTES_MAX,
+        ..options_at(join.clone(), data)
     };
     Running::start(options(data.path())).drain().await.unwrap();
 

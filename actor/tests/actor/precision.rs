@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use tengen_actor::Options;
+use tengen_actor::{Clock, Options};
 use tengen_games::{Action, AnyGame};
 use tengen_inference::{REPRODUCTION_TOLERANCE, Session, SessionOptions, answered};
 use tengen_network::{Weights, read_weights};
@@ -222,6 +224,55 @@ async fn a_file_that_says_it_is_something_else_or_cannot_be_had_is_no_reason_not
     .await;
     actor.drain().await.unwrap();
     assert_eq!(stated(&peer.state(), lease), [Precision::Fp32].into());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_could_not_be_had_is_left_alone_for_a_while_and_then_had_after_all() {
+    static PASSED_S: AtomicU64 = AtomicU64::new(0);
+    // It goes on when the test says so.
+    let clock = Clock(|| {
+        static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+        *BEGUN + Duration::from_secs(PASSED_S.load(Ordering::SeqCst))
+    });
+    let data = tempfile::tempdir().unwrap();
+    let peer = peer(1, weights);
+    // The fp32 file arrives; the other one arrives when it is fetched for the third time.
+    peer.state().download_faults = [
+        DownloadFault::Break(usize::MAX),
+        DownloadFault::Skip(0),
+        DownloadFault::Skip(0),
+    ]
+    .into();
+    let server = peer.serve(ANY_PORT).await;
+    let actor = Running::start(Options {
+        clock,
+        ..wanting(&server, data.path(), WantedPrecision::Int8)
+    });
+    // What has passed by then, how often the network is described and files are fetched by then, and what is played.
+    for (number, passed_s, described, downloads, precision) in [
+        (1, 0, 1, 2, Precision::Fp32),
+        (2, 9, 1, 2, Precision::Fp32),
+        (3, 20, 2, 3, Precision::Fp32),
+        // The second wait is longer than the first.
+        (4, 39, 2, 3, Precision::Fp32),
+        (5, 60, 3, 4, Precision::Int8),
+        (6, 3_600, 3, 4, Precision::Int8),
+    ] {
+        PASSED_S.store(passed_s, Ordering::SeqCst);
+        let lease = peer.order(number, self_play(2), 4);
+        peer.until("its two games", |state| {
+            state.stored.keys().filter(|id| id.lease == lease).count() == 2
+        })
+        .await;
+        let state = peer.state();
+        assert_eq!(stated(&state, lease), [precision].into(), "lease {number}");
+        assert_eq!(
+            (state.described, state.downloads),
+            (described, downloads),
+            "lease {number}"
+        );
+    }
+    actor.drain().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

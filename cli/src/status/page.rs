@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use indicatif::HumanBytes;
-use tengen_proto::v1::{ActorStatus, DiskStatus, Gate, GateState, RunStatus, Usage};
+use tengen_proto::v1::{DiskStatus, Gate, GateState, LearnerStatus, RunStatus};
 
+use super::processes::{self, simulations};
 use crate::models::short_id;
 
 /// The whole status as text.
@@ -27,6 +28,9 @@ pub(super) fn page(status: &RunStatus) -> String {
         ("replay", replay(status)),
         ("rates", rates(status)),
     ];
+    if let Some(simulations) = simulations(status) {
+        lines.push(("simulations", simulations));
+    }
     if let Some(steering) = &status.steering {
         lines.push(("steering", crate::steer::in_words(steering)));
     }
@@ -66,10 +70,10 @@ pub(super) fn page(status: &RunStatus) -> String {
     if let Some(usage) = &status.usage {
         lines.push((
             "coordinator",
-            format!("tengen {}, {}", status.build, self::usage(usage)),
+            format!("tengen {}, {}", status.build, processes::usage(usage)),
         ));
     }
-    lines.extend(status.actors.iter().map(|actor| ("actor", self::actor(actor))));
+    lines.extend(status.actors.iter().map(|actor| ("actor", processes::actor(actor))));
     lines.iter().fold(String::new(), |mut text, (key, value)| {
         let _ = writeln!(text, "{key:<11} {value}");
         text
@@ -119,86 +123,19 @@ pub(super) fn replay(status: &RunStatus) -> String {
     text
 }
 
-/// What a process takes of its machine.
-fn usage(usage: &Usage) -> String {
-    let mut text = format!(
-        "{:.1} of {} cores, {}",
-        usage.cpu_cores,
-        usage.cpu_cores_available,
-        HumanBytes(usage.resident_bytes)
-    );
-    if let Some(busy) = usage.gpu_busy {
-        let _ = write!(text, ", GPU {:.0} % busy", busy * 100.0);
-    }
-    if let Some(bytes) = usage.gpu_memory_bytes {
-        let _ = write!(text, ", GPU memory {}", HumanBytes(bytes));
-    }
-    text
-}
-
-fn actor(actor: &ActorStatus) -> String {
-    let mut text = format!(
-        "{} on {}: {}{}, {:.0} evaluations/s, {:.0} games/min, {} games, {} strikes",
-        actor.actor_id,
-        actor.host,
-        provider(actor),
-        build(&actor.build),
-        actor.evaluations_per_second,
-        actor.games_per_minute,
-        actor.games,
-        actor.strikes
-    );
-    let asked = actor.evaluations + actor.cache_hits;
-    if actor.cache_hits > 0 {
-        let share = 100.0 * actor.cache_hits as f64 / asked as f64;
-        let _ = write!(text, ", {share:.0} % of the answers from its cache");
-    }
-    if let Some(usage) = &actor.usage {
-        let _ = write!(text, ", {}", self::usage(usage));
-    }
-    if actor.queue > 0 {
-        let _ = write!(
-            text,
-            ", {} games unsent ({})",
-            actor.queue,
-            HumanBytes(actor.spool_bytes)
-        );
-    }
-    if !actor.precision_fell_back.is_empty() {
-        let _ = write!(text, ", in fp32 because {}", actor.precision_fell_back);
-    }
-    if !actor.waiting.is_empty() {
-        let _ = write!(text, ", waiting: {}", actor.waiting);
-    }
-    let heard = if actor.alive { "heard" } else { "SILENT, last heard" };
-    let _ = write!(text, ", {heard} {} ago", duration(actor.silent_ms));
-    text
-}
-
-/// Where an actor really computes, and in which precision.
-pub(crate) fn provider(actor: &ActorStatus) -> String {
-    match actor.precision.as_str() {
-        "" => actor.provider.clone(),
-        precision => format!("{} {precision}", actor.provider),
-    }
-}
-
-/// The build of a process, where it is not this one's.
-fn build(build: &str) -> String {
-    if build.is_empty() || build == tengen_service::BUILD {
-        String::new()
-    } else {
-        format!(" (build {build})")
-    }
-}
-
 fn generation(status: &RunStatus) -> String {
-    let champion = status.champion.as_ref();
-    let id = champion.map_or_else(String::new, |model| short_id(&model.model_id));
     format!(
-        "{} (champion {id}), {} gates decided",
-        status.generation, status.gates_decided
+        "{} (champion {}), {} gates decided",
+        status.generation,
+        champion(status),
+        status.gates_decided
     )
+}
+
+/// The champion's id, in short.
+pub(crate) fn champion(status: &RunStatus) -> String {
+    let champion = status.champion.as_ref();
+    champion.map_or_else(String::new, |model| short_id(&model.model_id))
 }
 
 pub(crate) fn gate(gate: &Gate) -> String {
@@ -209,9 +146,7 @@ pub(crate) fn gate(gate: &Gate) -> String {
         GateState::Void => "void",
         GateState::Open | GateState::Unspecified => "playing",
     };
-    let left = gate.seconds_left_max.map_or_else(String::new, |seconds| {
-        format!(", at most {} left", duration((seconds * 1_000.0) as u64))
-    });
+    let left = time_left(gate).map_or_else(String::new, |left| format!(", {left}"));
     format!(
         "candidate {} of iteration {}: {} of {} pairs, +{} ={} -{}, score {:.3} ({}), Elo {:+.0} ± {:.0}{}, {state}{left}",
         short_id(&gate.candidate_id),
@@ -227,6 +162,12 @@ pub(crate) fn gate(gate: &Gate) -> String {
         gate.elo_error,
         beside(gate)
     )
+}
+
+/// How long a gate may still take, where that is known.
+fn time_left(gate: &Gate) -> Option<String> {
+    let seconds = gate.seconds_left_max?;
+    Some(format!("at most {} left", duration((seconds * 1_000.0) as u64)))
 }
 
 /// What decides a gate's match with the champion.
@@ -279,7 +220,7 @@ pub(crate) fn learner(status: &RunStatus) -> String {
             learner.step_limit,
             learner.policy_loss,
             learner.value_loss,
-            learner.learning_rate,
+            rate(learner),
             learner.steps_per_second,
             learner.device,
             learner.activity,
@@ -290,9 +231,21 @@ pub(crate) fn learner(status: &RunStatus) -> String {
             learner
                 .usage
                 .as_ref()
-                .map_or_else(String::new, |usage| format!(", {}", self::usage(usage))),
+                .map_or_else(String::new, |usage| format!(", {}", processes::usage(usage))),
             if learner.alive { "" } else { " (silent)" }
         ),
+    }
+}
+
+/// The learning rate, and what comes of the weights where it is their average that is published.
+fn rate(learner: &LearnerStatus) -> String {
+    if learner.ema_decay > 0.0 {
+        format!(
+            "{}, averages with decay {} published",
+            learner.learning_rate, learner.ema_decay
+        )
+    } else {
+        learner.learning_rate.to_string()
     }
 }
 
@@ -348,23 +301,24 @@ pub(crate) fn tally(gate: &Gate) -> String {
     )
 }
 
+/// A learner's losses, in short.
+pub(crate) fn losses(learner: &LearnerStatus) -> String {
+    format!("policy {:.3} value {:.3}", learner.policy_loss, learner.value_loss)
+}
+
 /// The whole status in one line.
 pub(crate) fn line(status: &RunStatus) -> String {
     let learner = status.learner.as_ref().map_or_else(
         || "learner not seen yet".to_owned(),
-        |learner| {
-            format!(
-                "step {}/{} policy {:.3} value {:.3}",
-                learner.step, learner.step_limit, learner.policy_loss, learner.value_loss
-            )
-        },
+        |learner| format!("step {}/{} {}", learner.step, learner.step_limit, losses(learner)),
     );
     let gate = status.gate.as_ref().map_or_else(
         || "no gate".to_owned(),
         |gate| format!("gate {}/{} {}", gate.pairs, gate.pairs_target, tally(gate)),
     );
+    let simulations = simulations(status).map_or_else(String::new, |ends| format!(" | simulations {ends}"));
     format!(
-        "iteration {} {}/{} games | generation {} | {} games, {} positions, window {}/{} | {learner} | {gate} | {}",
+        "iteration {} {}/{} games | generation {} | {} games, {} positions, window {}/{} | {learner} | {gate} | {}{simulations}",
         status.iteration,
         status.iteration_games,
         status.iteration_games_target,
@@ -379,15 +333,13 @@ pub(crate) fn line(status: &RunStatus) -> String {
 
 /// A gate in a few words.
 pub(super) fn gate_in_short(gate: &Gate) -> String {
-    let left = gate.seconds_left_max.map_or_else(String::new, |seconds| {
-        format!("  at most {} left", duration((seconds * 1_000.0) as u64))
-    });
+    let left = time_left(gate).map_or_else(String::new, |left| format!("  {left}"));
     format!("{}{left}", tally(gate))
 }
 
 #[cfg(test)]
 mod tests {
-    use tengen_proto::v1::LearnerStatus;
+    use tengen_proto::v1::{ActorStatus, Usage};
 
     use super::*;
 
@@ -428,6 +380,8 @@ mod tests {
                 provider: "CUDA".to_owned(),
                 precision: "fp32".to_owned(),
                 precision_fell_back: "network 12ab is another one in int8 here".to_owned(),
+                evaluations: 3,
+                reused_visits: 1,
                 usage: Some(Usage {
                     gpu_busy: Some(0.41),
                     gpu_memory_bytes: Some(3 << 30),
@@ -449,6 +403,7 @@ mod tests {
             "the oldest 1m old, filled anew in 1h 30m",
             "3.50 of 4.00 samples a position",
             "OTHER_TOKEN 3",
+            "simulations 75 % evaluated, 25 % from the ply before",
             "CUDA fp32",
             "GPU 41 % busy, GPU memory 3.00 GiB",
             "in fp32 because network 12ab",
@@ -487,6 +442,11 @@ mod tests {
             games_per_minute: 1_684.4,
             positions_per_minute: 30_120.0,
             evaluations_per_second: 19_017.0,
+            actors: vec![ActorStatus {
+                evaluations: 3,
+                cache_hits: 1,
+                ..ActorStatus::default()
+            }],
             ..RunStatus::default()
         };
         let text = line(&status);
@@ -497,7 +457,7 @@ mod tests {
             "window 4000/60000",
             "step 65/161 policy 1.941 value 0.817",
             "gate 5/30 +8 =1 -1",
-            "1684 games/min, 30120 positions/min, 19017 evaluations/s",
+            "1684 games/min, 30120 positions/min, 19017 evaluations/s | simulations 75 % evaluated, 25 % from the cache",
         ] {
             assert!(text.contains(part), "{part:?} in {text}");
         }
@@ -505,5 +465,26 @@ mod tests {
         for part in ["learner not seen yet", "no gate"] {
             assert!(text.contains(part), "{part:?} in {text}");
         }
+    }
+
+    #[test]
+    fn the_learners_line_says_when_averages_are_published() {
+        let line = |ema_decay| {
+            let status = LearnerStatus {
+                learning_rate: 0.02,
+                ema_decay,
+                ..LearnerStatus::default()
+            };
+            learner(&RunStatus {
+                learner: Some(status),
+                ..RunStatus::default()
+            })
+        };
+        let averaging = line(0.99);
+        assert!(
+            averaging.contains("learning rate 0.02, averages with decay 0.99 published,"),
+            "{averaging}"
+        );
+        assert!(line(0.0).contains("learning rate 0.02, 0.0 steps/s"));
     }
 }

@@ -8,13 +8,14 @@ use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row, Sparkline, Table, W
 use tengen_proto::v1::{ActorStatus, RunStatus};
 
 use super::history::{History, Series};
-use super::page;
-use crate::models::short_id;
+use super::{page, processes};
 
 /// Width of a bar, cells.
 const BAR_WIDTH: usize = 24;
 /// Height of the charts, cells.
 const CHART_HEIGHT: u16 = 5;
+/// Height of the bars and the facts among them, cells.
+const BARS_HEIGHT: u16 = 6;
 /// Events shown.
 const EVENTS: usize = 3;
 
@@ -55,7 +56,7 @@ impl View {
     pub(super) fn draw(&self, frame: &mut Frame<'_>) {
         let rows = [
             Constraint::Length(1),
-            Constraint::Length(5),
+            Constraint::Length(BARS_HEIGHT),
             Constraint::Length(CHART_HEIGHT),
             Constraint::Min(3),
             Constraint::Length(5),
@@ -72,13 +73,12 @@ impl View {
 
     fn head(&self) -> Paragraph<'_> {
         let status = &self.status;
-        let champion = status.champion.as_ref();
         let text = format!(
             " {}  {}  generation {} ({})  up {}",
             status.run_id,
             status.game,
             status.generation,
-            champion.map_or_else(String::new, |model| short_id(&model.model_id)),
+            page::champion(status),
             page::duration(status.uptime_ms),
         );
         Paragraph::new(text).style(Style::new().add_modifier(Modifier::REVERSED | Modifier::BOLD))
@@ -93,20 +93,18 @@ impl View {
                 gate.pairs_target.into(),
                 &format!("pairs  {}", page::gate_in_short(gate)),
             ),
-            None => Line::from(format!(" {:<10} none open, {} decided", "gate", status.gates_decided)),
+            None => fact("gate", &format!("none open, {} decided", status.gates_decided)),
         };
         let learner = match &status.learner {
             Some(learner) => bar(
                 "learner",
                 learner.step,
                 learner.step_limit.max(learner.step),
-                &format!(
-                    "steps  policy {:.3} value {:.3}  {}",
-                    learner.policy_loss, learner.value_loss, learner.activity
-                ),
+                &format!("steps  {}  {}", page::losses(learner), learner.activity),
             ),
-            None => Line::from(format!(" {:<10} not seen yet", "learner")),
+            None => fact("learner", "not seen yet"),
         };
+        let simulations = processes::simulations(status);
         vec![
             bar(
                 "iteration",
@@ -121,8 +119,9 @@ impl View {
                 &format!("positions  {} games stored", status.games),
             ),
             learner,
-            Line::from(format!(" {:<10} {}", "replay", page::replay(status))),
+            fact("replay", &page::replay(status)),
             gate,
+            fact("simulated", simulations.as_deref().unwrap_or("nothing yet")),
         ]
     }
 
@@ -148,6 +147,7 @@ impl View {
             "eval/s",
             "games/min",
             "cores",
+            "waits",
             "strikes",
             "heard",
         ];
@@ -158,6 +158,7 @@ impl View {
             Constraint::Length(8),
             Constraint::Length(9),
             Constraint::Length(7),
+            Constraint::Length(6),
             Constraint::Length(7),
             Constraint::Length(9),
         ];
@@ -196,6 +197,11 @@ impl View {
     }
 }
 
+/// ` replay     3.50 of 4.00 samples a position`
+fn fact(name: &str, text: &str) -> Line<'static> {
+    Line::from(format!(" {name:<10} {text}"))
+}
+
 /// ` window     [##########              ] 2212/60000 positions`
 fn bar(name: &str, done: u64, of: u64, text: &str) -> Line<'static> {
     let share = if of == 0 {
@@ -228,13 +234,15 @@ fn actor_row(actor: &ActorStatus) -> Row<'_> {
     let cores = actor.usage.as_ref().map_or_else(String::new, |usage| {
         format!("{:.1}/{}", usage.cpu_cores, usage.cpu_cores_available)
     });
+    let waits = actor.usage.as_ref().and_then(processes::core_wait);
     let row = Row::new([
         Cell::from(short),
         Cell::from(actor.host.as_str()),
-        Cell::from(page::provider(actor)),
+        Cell::from(processes::provider(actor)),
         Cell::from(format!("{:.0}", actor.evaluations_per_second)),
         Cell::from(format!("{:.0}", actor.games_per_minute)),
         Cell::from(cores),
+        Cell::from(waits.unwrap_or_default()),
         Cell::from(actor.strikes.to_string()),
         Cell::from(page::duration(actor.silent_ms)),
     ]);
@@ -264,10 +272,15 @@ mod tests {
                 precision: "fp32".to_owned(),
                 evaluations_per_second: 18_000.0,
                 games_per_minute: 1_600.0,
+                evaluations: 620_000,
+                cache_hits: 200_000,
+                terminal_visits: 30_000,
+                reused_visits: 150_000,
                 alive: true,
                 usage: Some(Usage {
                     cpu_cores: 1.9,
                     cpu_cores_available: 2,
+                    cpu_cores_lacking: Some(1.0),
                     ..Usage::default()
                 }),
                 ..ActorStatus::default()

@@ -8,7 +8,7 @@ use tengen_proto::v1::{Gate, RunStatus};
 use tokio::time::Instant;
 
 use crate::models::short_id;
-use crate::status::page;
+use crate::status::{page, processes};
 
 /// Plain lines come at most this often.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -31,6 +31,7 @@ struct Bars {
     window: ProgressBar,
     learner: ProgressBar,
     gate: ProgressBar,
+    simulations: ProgressBar,
     rates: ProgressBar,
 }
 
@@ -78,9 +79,8 @@ impl Progress {
             .replace(status.generation)
             .is_some_and(|before| before != status.generation)
         {
-            let champion = status.champion.as_ref();
-            let id = champion.map_or_else(String::new, |model| short_id(&model.model_id));
-            self.note(&format!("generation {}: {id} is champion", status.generation));
+            let champion = page::champion(status);
+            self.note(&format!("generation {}: {champion} is champion", status.generation));
         }
         let elapsed = self.elapsed();
         match &mut self.style {
@@ -97,7 +97,14 @@ impl Progress {
     pub(crate) fn finish(&self) {
         self.note("stopped");
         if let Style::Bars(bars) = &self.style {
-            for bar in [&bars.iteration, &bars.window, &bars.learner, &bars.gate, &bars.rates] {
+            for bar in [
+                &bars.iteration,
+                &bars.window,
+                &bars.learner,
+                &bars.gate,
+                &bars.simulations,
+                &bars.rates,
+            ] {
                 bar.finish_and_clear();
             }
         }
@@ -126,6 +133,7 @@ impl Bars {
             window: bar("window         [{bar:30}] {pos}/{len} positions"),
             learner: bar("learner        [{bar:30}] {pos}/{len} steps  {msg}"),
             gate: bar("gate           [{bar:30}] {pos}/{len} pairs  {msg}"),
+            simulations: bar("simulations     {msg}"),
             rates: bar("{msg}"),
             all,
         }
@@ -149,10 +157,8 @@ impl Bars {
         set(&self.window, status.window_positions, status.window_capacity);
         if let Some(learner) = &status.learner {
             set(&self.learner, learner.step, learner.step_limit.max(learner.step));
-            self.learner.set_message(format!(
-                "policy {:.3} value {:.3} ({})",
-                learner.policy_loss, learner.value_loss, learner.activity
-            ));
+            self.learner
+                .set_message(format!("{} ({})", page::losses(learner), learner.activity));
         }
         match &status.gate {
             Some(gate) => {
@@ -164,6 +170,8 @@ impl Bars {
                 self.gate.set_message("none open");
             }
         }
+        let simulations = processes::simulations(status).unwrap_or_else(|| "none yet".to_owned());
+        self.simulations.set_message(simulations);
         self.rates
             .set_message(format!("{elapsed}  {}  {}", page::rates(status), status.waiting));
     }

@@ -5,6 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use indicatif::HumanBytes;
 use tengen_proto::v1;
 
+use crate::cores::Crowd;
+
 /// Why nothing moves, or what slows the run down.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cause {
@@ -24,6 +26,8 @@ pub(crate) enum Cause {
         bytes_per_hour: f64,
         free_bytes: u64,
     },
+    /// Processes wait for a core of their machine.
+    TooFewCores { crowd: Crowd },
     /// The window in Redis does not follow.
     WindowBehind { games: u64, trouble: String },
     /// Stored games are damaged.
@@ -123,6 +127,7 @@ impl Cause {
             | Cause::OtherProtocol { .. }
             | Cause::TokenRefused { .. } => v1::Severity::Stops,
             Cause::DiskLow { .. }
+            | Cause::TooFewCores { .. }
             | Cause::WindowBehind { .. }
             | Cause::DamagedGames { .. }
             | Cause::GateWaits { .. }
@@ -153,6 +158,7 @@ impl Cause {
             Cause::Pinned { .. } => "pinned",
             Cause::DiskFull { .. } => "disk-full",
             Cause::DiskLow { .. } => "disk-low",
+            Cause::TooFewCores { .. } => "too-few-cores",
             Cause::WindowBehind { .. } => "window-behind",
             Cause::DamagedGames { .. } => "damaged-games",
             Cause::GateWaits { .. } => "gate-waits-for-pairs",
@@ -192,6 +198,7 @@ impl Cause {
             Cause::Pinned { .. } => "the champion is pinned: gates are played and promote nobody".to_owned(),
             Cause::DiskFull { .. } => "new games and networks are refused: there is no room on the disk".to_owned(),
             Cause::DiskLow { hours_left, .. } => format!("the room on the disk ends in about {hours_left:.0} hours"),
+            Cause::TooFewCores { crowd } => crowd.sentence(),
             Cause::WindowBehind { games, .. } => {
                 format!("the learner's window is {games} stored games behind: its Redis server does not follow")
             }
@@ -219,14 +226,7 @@ impl Cause {
                 "somebody calls with a build that does not speak this coordinator's protocol".to_owned()
             }
             Cause::OtherBuild { who, build, ours } => format!("{who} is of build {build}, the coordinator of {ours}"),
-            Cause::TokenRefused { reason, .. } => match reason.as_str() {
-                "TOKEN_EXPIRED" => "somebody calls with a token whose time is over".to_owned(),
-                "TOKEN_REVOKED" => "somebody calls with a token that was revoked".to_owned(),
-                "TOKEN_MISSING" => "somebody calls without a token, and this run wants one".to_owned(),
-                "OTHER_TOKEN" => "somebody calls for an actor that belongs to another token".to_owned(),
-                "ROLE" => "somebody calls with a token whose role may not do that".to_owned(),
-                _ => "somebody calls with a token that this run does not know".to_owned(),
-            },
+            Cause::TokenRefused { reason, .. } => format!("somebody calls {}", token_fault(reason)),
             Cause::TokenEnds { token, hours, .. } => {
                 format!("the time of token {token}, which is in use, ends in {hours:.0} hours")
             }
@@ -272,6 +272,7 @@ impl Cause {
                 free_bytes,
                 ..
             } => disk_evidence(*bytes_per_hour, *free_bytes),
+            Cause::TooFewCores { crowd } => crowd.evidence(),
             Cause::WindowBehind { trouble, .. } => vec![trouble.clone()],
             Cause::DamagedGames { .. } => vec!["they were found when the window was built".to_owned()],
             Cause::GateWaits {
@@ -322,10 +323,7 @@ impl Cause {
                 behind,
                 limit,
                 steps_per_second,
-            } => vec![
-                format!("{behind} steps behind, self-play waits near {limit} (learner.steps_behind_max)"),
-                format!("it makes {steps_per_second:.1} steps a second"),
-            ],
+            } => slower_evidence(*behind, *limit, *steps_per_second),
             Cause::CandidateGivenUp { parity, .. } => vec![format!("the last export differed by {parity}")],
         }
     }
@@ -341,6 +339,7 @@ impl Cause {
                 "free space on the disk, or keep less: [retention] in the coordinator's configuration (docs/data.md)"
                     .to_owned()
             }
+            Cause::TooFewCores { crowd } => crowd.remedy(),
             Cause::WindowBehind { .. } => {
                 "bring the Redis server back (docs/redis.md); the window catches up by itself".to_owned()
             }
@@ -419,6 +418,25 @@ fn gate_evidence(pairs: u32, target: u32, actors: usize) -> Vec<String> {
         "no match game was stored in the last minute".to_owned(),
         format!("{actors} actors are connected"),
     ]
+}
+
+fn slower_evidence(behind: u64, limit: u64, steps_per_second: f32) -> Vec<String> {
+    vec![
+        format!("{behind} steps behind, self-play waits near {limit} (learner.steps_behind_max)"),
+        format!("it makes {steps_per_second:.1} steps a second"),
+    ]
+}
+
+/// How a call was refused for its token, by the reason of the refusal.
+fn token_fault(reason: &str) -> &'static str {
+    match reason {
+        "TOKEN_EXPIRED" => "with a token whose time is over",
+        "TOKEN_REVOKED" => "with a token that was revoked",
+        "TOKEN_MISSING" => "without a token, and this run wants one",
+        "OTHER_TOKEN" => "for an actor that belongs to another token",
+        "ROLE" => "with a token whose role may not do that",
+        _ => "with a token that this run does not know",
+    }
 }
 
 fn last_heard(silent_ms: u64) -> String {

@@ -1,8 +1,9 @@
-//! What is wrong with the run itself: what people hold, its disk, its window, its gate, and whom it lets in.
+//! What is wrong with the run itself: what people hold, its disk, its machines, its window, its gate, and whom it lets in.
 
 use tengen_proto::v1::Activity;
 
 use super::{Cause, Snapshot};
+use crate::cores::crowds;
 
 /// Below so many hours of room the disk is said to be low.
 const DISK_LOW_HOURS: f64 = 24.0;
@@ -16,6 +17,7 @@ const GATE_PATIENCE_MS: i64 = 60_000;
 pub(super) fn find(snapshot: &Snapshot, causes: &mut Vec<Cause>) {
     held(snapshot, causes);
     disk(snapshot, causes);
+    machines(snapshot, causes);
     window(snapshot, causes);
     gate(snapshot, causes);
     refused(snapshot, causes);
@@ -58,6 +60,12 @@ fn disk(snapshot: &Snapshot, causes: &mut Vec<Cause>) {
             free_bytes: disk.free_bytes,
         });
     }
+}
+
+/// Machines whose cores are too few for those who compute there.
+fn machines(snapshot: &Snapshot, causes: &mut Vec<Cause>) {
+    let crowds = crowds(&snapshot.status.actors, snapshot.status.learner.as_ref());
+    causes.extend(crowds.into_iter().map(|crowd| Cause::TooFewCores { crowd }));
 }
 
 fn window(snapshot: &Snapshot, causes: &mut Vec<Cause>) {

@@ -12,6 +12,7 @@ use tengen_replay::StepLimit;
 use super::owner::Now;
 use super::request::ActorReport;
 use super::state::{State, actor_key};
+use crate::cores;
 use crate::disk::Gauge;
 use crate::messages;
 use crate::window::WindowStanding;
@@ -335,6 +336,7 @@ fn waiting(
             "self-play waits for the learner, which is {behind} steps behind"
         ));
     }
+    sentences.extend(cores::in_short(&cores::crowds(actors, learner)));
     if !window.trouble.is_empty() {
         let WindowStanding { lag_games, trouble, .. } = window;
         sentences.push(format!(

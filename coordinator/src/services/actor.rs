@@ -233,6 +233,7 @@ pub(super) fn usage(told: v1::Usage) -> v1::Usage {
     v1::Usage {
         cpu_cores: finite(told.cpu_cores),
         gpu_busy: told.gpu_busy.map(|busy| finite(busy).min(1.0)),
+        cpu_cores_lacking: told.cpu_cores_lacking.map(finite),
         ..told
     }
 }

@@ -175,6 +175,47 @@ async fn what_the_learner_says_of_itself_is_named() {
 }
 
 #[tokio::test]
+async fn a_learner_and_an_actor_that_share_too_few_cores_are_said_to_wait_for_them() {
+    let rig = Rig::start(TIC_TAC_TOE).await;
+    let mut actor = Actor::new(&rig, "actor-1").await;
+    let mut learner = Learner::new(&rig).await;
+    let usage = |lacking| {
+        Some(v1::Usage {
+            cpu_cores: 0.6,
+            cpu_cores_available: 1,
+            cpu_cores_lacking: Some(lacking),
+            ..v1::Usage::default()
+        })
+    };
+    for (lacking, is_said) in [(0.4, true), (0.0, false)] {
+        let plays = v1::ReportActorRequest {
+            usage: usage(0.0),
+            ..report(&actor)
+        };
+        actor.client.report(plays).await.expect("an answer");
+        let trains = v1::LearnerStatus {
+            host: hello("actor-1").host,
+            usage: usage(lacking),
+            ..v1::LearnerStatus::default()
+        };
+        say(&mut learner, trains).await;
+        let waiting = rig.status().await.waiting;
+        assert_eq!(waiting.contains("learner_threads"), is_said, "{waiting}");
+        assert_eq!(is_found(&rig, "too-few-cores").await, is_said);
+        if is_said {
+            let few = found(&rig, "too-few-cores").await;
+            assert_eq!(few.severity(), Severity::Slows);
+            assert!(waiting.contains(&few.sentence), "{waiting}");
+            assert!(
+                few.sentence.ends_with("the learner waits for one 40 % of the time"),
+                "{few:?}"
+            );
+        }
+    }
+    rig.stop().await;
+}
+
+#[tokio::test]
 async fn builds_of_another_protocol_are_named() {
     let rig = Rig::start(TIC_TAC_TOE).await;
     let mut actor = Actor::new(&rig, "actor-1").await;

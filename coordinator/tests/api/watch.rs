@@ -202,6 +202,7 @@ async fn the_status_tells_who_is_there_and_what_came() {
         usage: Some(v1::Usage {
             cpu_cores: 1.5,
             gpu_busy: Some(7.0),
+            cpu_cores_lacking: Some(f32::NAN),
             ..v1::Usage::default()
         }),
         ..v1::ReportActorRequest::default()
@@ -221,7 +222,10 @@ async fn the_status_tells_who_is_there_and_what_came() {
         ("CUDA", "cuda:0", "fp32", 0.0)
     );
     let usage = actor.usage.as_ref().expect("its usage");
-    assert_eq!((usage.cpu_cores, usage.gpu_busy), (1.5, Some(1.0)));
+    assert_eq!(
+        (usage.cpu_cores, usage.gpu_busy, usage.cpu_cores_lacking),
+        (1.5, Some(1.0), Some(0.0))
+    );
     assert_eq!(status.settings_revision, 1);
     assert_eq!((status.window_games, status.gate_pairs_wanted), (5, 2));
     assert!(status.window_oldest_unix_ms > 0 || status.uptime_ms < 6_000);

@@ -84,9 +84,10 @@ impl<G: Game> Tree<G> {
             node.seat, node.visits
         );
         out.push_str(&line);
-        if node.outstanding > 0 {
+        let outstanding = self.arena.outstanding(id);
+        if outstanding > 0 {
             // Writing to a string cannot fail.
-            let _ = write!(out, " outstanding {}", node.outstanding);
+            let _ = write!(out, " outstanding {outstanding}");
         }
         out.push('\n');
         if depth == depth_max {

@@ -18,6 +18,9 @@
 //! virtual losses and tree reuse. Values always belong to a seat: they are negated **iff the acting seat changes**
 //! between parent and child, because openings and staged moves contain runs of actions by one seat.
 //!
+//! A tree keeps its memory from search to search: once it has held the largest ones of its game, it takes no more, from
+//! [`Tree::begin`] to [`Tree::advance`] (games whose positions take some apart). [`Tree::root_stats`] does.
+//!
 //! **This crate evaluates nothing, does no IO and knows no clock, no thread and no global randomness.** It names
 //! no particular game and no inference backend.
 

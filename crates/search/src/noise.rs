@@ -13,11 +13,14 @@ pub(crate) fn uniform(rng: &mut Xoshiro256PlusPlus) -> f64 {
 }
 
 /// The index of a weight drawn with probability proportional to it, or `None` when no weight is positive.
-pub(crate) fn weighted_index(weights: &[f64], rng: &mut Xoshiro256PlusPlus) -> Option<usize> {
-    let total: f64 = weights.iter().sum();
+pub(crate) fn weighted_index(
+    weights: impl Iterator<Item = f64> + Clone,
+    rng: &mut Xoshiro256PlusPlus,
+) -> Option<usize> {
+    let total: f64 = weights.clone().sum();
     let mut left = uniform(rng) * total;
     let mut last_positive = None;
-    for (index, &weight) in weights.iter().enumerate().filter(|&(_, &weight)| weight > 0.0) {
+    for (index, weight) in weights.enumerate().filter(|&(_, weight)| weight > 0.0) {
         last_positive = Some(index);
         left -= weight;
         if left < 0.0 {
@@ -27,16 +30,27 @@ pub(crate) fn weighted_index(weights: &[f64], rng: &mut Xoshiro256PlusPlus) -> O
     last_positive
 }
 
-/// Fills `out` with `len` numbers drawn from the symmetric Dirichlet distribution: positive or zero, sum one.
+/// Fills `out` with `len` numbers drawn from the symmetric Dirichlet distribution: positive or zero, sum one. `variates`
+/// is memory for the work.
 ///
 /// The Gamma variates stay logarithms until they are normalised: for the small concentrations of large boards all of
 /// them would underflow to zero together.
-pub(crate) fn dirichlet(alpha: f64, len: usize, rng: &mut Xoshiro256PlusPlus, out: &mut Vec<f32>) {
-    let logs: Vec<f64> = (0..len).map(|_| ln_gamma_variate(alpha, rng)).collect();
-    let greatest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let sum: f64 = logs.iter().map(|log| (log - greatest).exp()).sum();
+pub(crate) fn dirichlet(
+    alpha: f64,
+    len: usize,
+    rng: &mut Xoshiro256PlusPlus,
+    variates: &mut Vec<f64>,
+    out: &mut Vec<f32>,
+) {
+    variates.clear();
+    variates.extend((0..len).map(|_| ln_gamma_variate(alpha, rng)));
+    let greatest = variates.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    for variate in variates.iter_mut() {
+        *variate = (*variate - greatest).exp();
+    }
+    let sum: f64 = variates.iter().sum();
     out.clear();
-    out.extend(logs.iter().map(|log| ((log - greatest).exp() / sum) as f32));
+    out.extend(variates.iter().map(|variate| (variate / sum) as f32));
 }
 
 /// The logarithm of a Gamma(alpha, 1) variate.
@@ -107,9 +121,9 @@ mod tests {
         // The variance of one of k components is (1/k)(1 - 1/k) / (k alpha + 1).
         let (k, alpha) = (7, 10.0 / 7.0);
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
-        let mut noise = Vec::new();
+        let (mut variates, mut noise) = (Vec::new(), Vec::new());
         let (mean, variance) = mean_and_variance(|| {
-            dirichlet(alpha, k, &mut rng, &mut noise);
+            dirichlet(alpha, k, &mut rng, &mut variates, &mut noise);
             f64::from(noise[3])
         });
         let expected = (1.0 / 7.0) * (6.0 / 7.0) / (7.0 * alpha + 1.0);
@@ -123,9 +137,9 @@ mod tests {
     #[test]
     fn dirichlet_survives_concentrations_that_underflow() {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
-        let mut noise = Vec::new();
+        let (mut variates, mut noise) = (Vec::new(), Vec::new());
         for _ in 0..1000 {
-            dirichlet(1e-4, 5, &mut rng, &mut noise);
+            dirichlet(1e-4, 5, &mut rng, &mut variates, &mut noise);
             let sum: f32 = noise.iter().sum();
             assert!(
                 (sum - 1.0).abs() < 1e-5 && noise.iter().all(|part| part.is_finite()),
@@ -139,11 +153,11 @@ mod tests {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(4);
         let mut counts = [0; 4];
         for _ in 0..10_000 {
-            counts[weighted_index(&[0.0, 1.0, 3.0, 0.0], &mut rng).unwrap()] += 1;
+            counts[weighted_index([0.0, 1.0, 3.0, 0.0].into_iter(), &mut rng).unwrap()] += 1;
         }
         assert_eq!((counts[0], counts[3]), (0, 0));
         assert!((2300..2700).contains(&counts[1]), "{counts:?}");
-        assert_eq!(weighted_index(&[0.0, 0.0], &mut rng), None);
-        assert_eq!(weighted_index(&[], &mut rng), None);
+        assert_eq!(weighted_index([0.0, 0.0].into_iter(), &mut rng), None);
+        assert_eq!(weighted_index(std::iter::empty(), &mut rng), None);
     }
 }

@@ -28,38 +28,52 @@ fn best(
     fpu_reduction: f32,
     prior_of: impl Fn(usize, &Edge) -> f32,
 ) -> Option<usize> {
-    let node = arena.node(id);
-    let exploration = exploration(node.visits + node.outstanding, settings);
-    let mut best: Option<(f32, usize)> = None;
-    let mut untried: Option<(f32, usize)> = None;
-    let mut tried_mass = 0.0;
+    let exploration = exploration(arena.standing(id).started, settings);
+    let mut tried = Greatest::NONE;
+    let mut untried = Greatest::NONE;
+    let mut tried_mass: f32 = 0.0;
     for (offset, edge) in arena.edges(id).iter().enumerate() {
         let prior = prior_of(offset, edge);
-        let child = edge
-            .child()
-            .map(|child| arena.node(child))
-            .filter(|child| child.visits + child.outstanding > 0);
-        let Some(child) = child else {
-            if untried.is_none_or(|(greatest, _)| prior > greatest) {
-                untried = Some((prior, offset));
+        let child = edge.child().map(|child| arena.standing(child));
+        match child.filter(|child| child.started > 0) {
+            Some(child) => {
+                tried_mass += prior;
+                tried.offer(child.q + exploration * prior / (1.0 + child.started as f32), offset);
             }
-            continue;
-        };
-        tried_mass += prior;
-        let weight = 1.0 + (child.visits + child.outstanding) as f32;
-        let score = child.value_with_virtual_losses(node.seat) + exploration * prior / weight;
-        if best.is_none_or(|(greatest, _)| score > greatest) {
-            best = Some((score, offset));
+            None => untried.offer(prior, offset),
         }
     }
-    let Some((prior, offset)) = untried else {
-        return best.map(|(_, offset)| offset);
+    let Some(first_play) = untried.offset() else {
+        return tried.offset();
     };
-    let parent = node.mean().map_or(0.0, |mean| mean.value as f32);
-    let score = parent - fpu_reduction * tried_mass.sqrt() + exploration * prior;
-    match best {
-        Some((greatest, tried)) if greatest > score || (greatest == score && tried < offset) => Some(tried),
-        _ => Some(offset),
+    let parent = arena.node(id).mean().map_or(0.0, |mean| mean.value as f32);
+    let urgency = parent - fpu_reduction * tried_mass.sqrt() + exploration * untried.number;
+    let tried_wins = tried.number > urgency || (tried.number == urgency && tried.offset < first_play);
+    Some(if tried_wins { tried.offset } else { first_play })
+}
+
+/// The greatest of some finite numbers, and where it was; among equals the first.
+struct Greatest {
+    number: f32,
+    offset: usize,
+}
+
+impl Greatest {
+    /// Less than every finite number.
+    const NONE: Greatest = Greatest {
+        number: f32::NEG_INFINITY,
+        offset: usize::MAX,
+    };
+
+    fn offer(&mut self, number: f32, offset: usize) {
+        if number > self.number {
+            *self = Greatest { number, offset };
+        }
+    }
+
+    /// Where it was; `None` when there was no number.
+    fn offset(&self) -> Option<usize> {
+        (self.number > f32::NEG_INFINITY).then_some(self.offset)
     }
 }
 
@@ -85,17 +99,19 @@ mod tests {
         let mut arena = Arena::default();
         arena.reset(Node::fresh(Seat::FIRST));
         let legal: Vec<Action> = (0..logits.len() as u16).map(Action).collect();
-        arena.expand(
-            NodeId::ROOT,
-            Wdl {
-                win: 0.0,
-                draw: 1.0,
-                loss: 0.0,
-            },
-            &legal,
-            logits,
-        );
-        arena.node_mut(NodeId::ROOT).back_up(DRAW);
+        arena
+            .expand(
+                NodeId::ROOT,
+                Wdl {
+                    win: 0.0,
+                    draw: 1.0,
+                    loss: 0.0,
+                },
+                &legal,
+                logits,
+            )
+            .unwrap();
+        arena.back_up(&[NodeId::ROOT], DRAW);
         arena
     }
 
@@ -103,9 +119,7 @@ mod tests {
     fn visit(arena: &mut Arena, offset: usize, value: f64) {
         let child = arena.edges(NodeId::ROOT)[offset].child();
         let child = child.unwrap_or_else(|| arena.add_child(NodeId::ROOT, offset, Node::fresh(Seat::SECOND)));
-        for id in [NodeId::ROOT, child] {
-            arena.node_mut(id).back_up(ValueFor::new(Seat::FIRST, value, 0.0));
-        }
+        arena.back_up(&[NodeId::ROOT, child], ValueFor::new(Seat::FIRST, value, 0.0));
     }
 
     fn selected(arena: &Arena, settings: &Settings, noise: &[f32]) -> usize {
@@ -162,7 +176,7 @@ mod tests {
         visit(&mut arena, 1, 0.0);
         assert_eq!(selected(&arena, &settings, &[]), 0);
         let child = arena.edges(NodeId::ROOT)[0].child().unwrap();
-        arena.node_mut(child).outstanding += 1;
+        arena.start(&[child]);
         assert_eq!(selected(&arena, &settings, &[]), 1);
     }
 

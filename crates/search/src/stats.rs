@@ -39,49 +39,52 @@ pub struct RootStats {
 impl RootStats {
     /// Divergence of the policy target from the priors, in nats: what the search changed.
     pub fn prior_kl(&self) -> f32 {
-        let weights = target_weights(&self.children);
-        let priors: Vec<f32> = self.children.iter().map(|child| child.prior).collect();
-        kl(&weights, &priors)
+        let priors = self.children.iter().map(|child| child.prior);
+        kl(target_weights(&self.children).zip(priors))
     }
 }
 
 /// The policy a network is trained towards: the share of visits of each visited action, ascending by action. When only
 /// the root itself was evaluated it is the priors.
 pub fn policy_target(stats: &RootStats) -> Vec<(Action, f32)> {
-    let weights = target_weights(&stats.children);
     let actions = stats.children.iter().map(|child| child.action);
-    actions.zip(weights).filter(|&(_, weight)| weight > 0.0).collect()
+    let target = actions
+        .zip(target_weights(&stats.children))
+        .filter(|&(_, weight)| weight > 0.0);
+    // Kept until the game is over: no larger than it must be.
+    let mut kept = Vec::with_capacity(target.clone().count());
+    kept.extend(target);
+    kept
 }
 
-/// Kullback-Leibler divergence of `prior` from `target` in nats: the sum of `target * ln(target / prior)`. Both list
-/// the same actions in the same order. Infinite when a prior is zero where the target is not.
-pub fn kl(target: &[f32], prior: &[f32]) -> f32 {
-    let terms = target
-        .iter()
-        .zip(prior)
-        .filter(|&(&target, _)| target > 0.0)
-        .map(|(&target, &prior)| {
-            let (target, prior) = (f64::from(target), f64::from(prior));
-            target * (target / prior).ln()
-        });
+/// Kullback-Leibler divergence of the priors from the targets in nats: the sum of `target * ln(target / prior)` over the
+/// pairs of an action's target and its prior. Infinite when a prior is zero where the target is not.
+pub fn kl(pairs: impl Iterator<Item = (f32, f32)>) -> f32 {
+    let terms = pairs.filter(|&(target, _)| target > 0.0).map(|(target, prior)| {
+        let (target, prior) = (f64::from(target), f64::from(prior));
+        target * (target / prior).ln()
+    });
     // Rounding may leave a hair below zero.
     terms.sum::<f64>().max(0.0) as f32
 }
 
 /// Shares of visits, or the priors when no child has any.
-fn target_weights(children: &[ChildStats]) -> Vec<f32> {
+fn target_weights(children: &[ChildStats]) -> impl Iterator<Item = f32> + Clone {
     let visits: u64 = children.iter().map(|child| u64::from(child.visits)).sum();
-    if visits == 0 {
-        return children.iter().map(|child| child.prior).collect();
-    }
-    children
-        .iter()
-        .map(|child| (f64::from(child.visits) / visits as f64) as f32)
-        .collect()
+    children.iter().map(move |child| match visits {
+        0 => child.prior,
+        visits => (f64::from(child.visits) / visits as f64) as f32,
+    })
+}
+
+/// `share` to this power. To the power of one, which is the rule in self-play, it is left as it is.
+fn power(share: f64, exponent: f64) -> f64 {
+    if exponent == 1.0 { share } else { share.powf(exponent) }
 }
 
 impl<G: Game> Tree<G> {
-    /// What the finished simulations say of the root.
+    /// What the finished simulations say of the root. Takes memory for the list of children, unlike the search itself: it is
+    /// for whoever keeps what a search found, once a search.
     pub fn root_stats(&self) -> RootStats {
         let root = self.arena.node(NodeId::ROOT);
         let known = |value: ValueFor| value.wdl();
@@ -91,7 +94,7 @@ impl<G: Game> Tree<G> {
             loss: 0.0,
         };
         RootStats {
-            children: self.child_stats(),
+            children: self.children().collect(),
             visits_total: root.visits,
             visits_reused: self.visits_reused,
             root_wdl: root.mean().map_or(draw, known),
@@ -108,31 +111,32 @@ impl<G: Game> Tree<G> {
     /// At temperature 0 it is the most visited one (ties: higher q, then lower index); above, an action is drawn with
     /// weight `visits^(1 / temperature)`. When no action has a visit, the priors stand in for the visits.
     pub fn choose(&self, temperature: f32, rng: &mut Xoshiro256PlusPlus) -> Option<Action> {
-        let children = self.child_stats();
-        let visited = children.iter().any(|child| child.visits > 0);
+        let mut children = self.children();
+        let visited = self.children().any(|child| child.visits > 0);
         let weight = |child: &ChildStats| if visited { child.visits as f32 } else { child.prior };
         if temperature > 0.0 {
-            let greatest = f64::from(children.iter().map(weight).fold(0.0, f32::max));
+            let weights = children.map(|child| weight(&child));
+            let greatest = f64::from(weights.clone().fold(0.0, f32::max));
+            let exponent = 1.0 / f64::from(temperature);
             // Taken relative to the greatest, a power with a large exponent cannot overflow.
-            let powers = children
-                .iter()
-                .map(|child| (f64::from(weight(child)) / greatest).powf(1.0 / f64::from(temperature)));
-            let powers: Vec<f64> = powers.collect();
-            return weighted_index(&powers, rng).map(|index| children[index].action);
+            let powers = weights.map(|weight| power(f64::from(weight) / greatest, exponent));
+            let drawn = weighted_index(powers, rng)?;
+            return self.children().nth(drawn).map(|child| child.action);
         }
         let key = |child: &ChildStats| (weight(child), child.q);
-        let mut best = children.first()?;
-        for child in &children[1..] {
-            if key(child) > key(best) {
+        let mut best = children.next()?;
+        for child in children {
+            if key(&child) > key(&best) {
                 best = child;
             }
         }
         Some(best.action)
     }
 
-    fn child_stats(&self) -> Vec<ChildStats> {
+    /// Every playable action of the root in ascending order.
+    fn children(&self) -> impl Iterator<Item = ChildStats> + Clone {
         let seat = self.arena.node(NodeId::ROOT).seat;
-        let stats = self.arena.edges(NodeId::ROOT).iter().map(|edge| {
+        self.arena.edges(NodeId::ROOT).iter().map(move |edge| {
             let child = edge.child().map(|child| self.arena.node(child));
             let mean = child.and_then(|child| child.mean());
             ChildStats {
@@ -141,8 +145,7 @@ impl<G: Game> Tree<G> {
                 q: mean.map_or(0.0, |mean| mean.seen_by(seat).value as f32),
                 prior: edge.prior,
             }
-        });
-        stats.collect()
+        })
     }
 }
 
@@ -188,7 +191,19 @@ mod tests {
 
     #[test]
     fn divergence_from_an_impossible_prior_is_infinite() {
-        assert_eq!(kl(&[0.5, 0.5], &[1.0, 0.0]), f32::INFINITY);
-        assert_eq!(kl(&[1.0, 0.0], &[0.5, 0.5]), 2.0_f32.ln());
+        assert_eq!(kl([(0.5, 1.0), (0.5, 0.0)].into_iter()), f32::INFINITY);
+        assert_eq!(kl([(1.0, 0.5), (0.0, 0.5)].into_iter()), 2.0_f32.ln());
+    }
+
+    #[test]
+    fn at_temperature_one_shares_are_drawn_as_the_power_would_have_them() {
+        let one = std::hint::black_box(1.0);
+        for greatest in 1..=200_u32 {
+            for visits in 0..=greatest {
+                let share = f64::from(visits) / f64::from(greatest);
+                assert_eq!(power(share, 1.0), share.powf(one));
+            }
+        }
+        assert_eq!(power(0.5, 2.0), 0.25);
     }
 }

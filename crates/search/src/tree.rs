@@ -67,13 +67,20 @@ pub struct Leaf<G: Game> {
 }
 
 /// The way to a leaf and what is needed to expand it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Walk {
     leaf: u64,
     /// From the root to the leaf, both included.
     path: Vec<NodeId>,
     /// The actions that the leaf's player chooses among.
     playable: Vec<Action>,
+}
+
+/// Memory for drawing the noise of a root.
+#[derive(Clone, Debug, Default)]
+struct Scratch {
+    playable: Vec<Action>,
+    variates: Vec<f64>,
 }
 
 /// Where a walk ended.
@@ -97,6 +104,7 @@ pub struct Tree<G: Game> {
     spare_arena: Arena,
     /// Noise per root edge; empty without noise. Priors never contain it.
     pub(crate) noise: Vec<f32>,
+    scratch: Scratch,
     outstanding: Vec<Walk>,
     /// Memory for the next walks.
     spare_walks: Vec<Walk>,
@@ -118,6 +126,7 @@ impl<G: Game> Tree<G> {
             arena,
             spare_arena: Arena::default(),
             noise: Vec::new(),
+            scratch: Scratch::default(),
             outstanding: Vec::new(),
             spare_walks: Vec::new(),
             leaves_given: 0,
@@ -157,13 +166,13 @@ impl<G: Game> Tree<G> {
         self.visits_terminal = 0;
         self.noise.clear();
         if noise == RootNoise::Dirichlet {
-            let mut playable = Vec::new();
-            self.state.playable(&mut playable);
+            let Scratch { playable, variates } = &mut self.scratch;
+            self.state.playable(playable);
             let alpha = match self.settings.dirichlet_alpha {
                 0.0 => 10.0 / playable.len() as f64,
                 alpha => f64::from(alpha),
             };
-            dirichlet(alpha, playable.len(), rng, &mut self.noise);
+            dirichlet(alpha, playable.len(), rng, variates, &mut self.noise);
         }
     }
 
@@ -175,15 +184,13 @@ impl<G: Game> Tree<G> {
     pub fn gather(&mut self, leaves_max: usize, out: &mut Vec<Leaf<G>>) {
         let mut given = 0;
         while given < leaves_max && self.simulations_started() < self.simulations {
-            let mut walk = self.spare_walks.pop().unwrap_or_default();
+            let mut walk = self.spare_walks.pop().unwrap_or_else(|| self.new_walk());
             match self.walk(&mut walk.path) {
                 End::Leaf(state) => {
                     self.leaves_given += 1;
                     walk.leaf = self.leaves_given;
                     state.playable(&mut walk.playable);
-                    for &id in &walk.path {
-                        self.arena.node_mut(id).outstanding += 1;
-                    }
+                    self.arena.start(&walk.path);
                     out.push(Leaf {
                         id: LeafId(walk.leaf),
                         state,
@@ -194,7 +201,7 @@ impl<G: Game> Tree<G> {
                 End::Terminal => {
                     let leaf = walk.path.last().copied().unwrap_or(NodeId::ROOT);
                     let value = self.arena.node(leaf).own();
-                    self.back_up(&walk.path, value);
+                    self.arena.back_up(&walk.path, value);
                     self.visits_terminal += 1;
                     self.spare_walks.push(walk);
                 }
@@ -217,20 +224,16 @@ impl<G: Game> Tree<G> {
         let Some(index) = self.outstanding.iter().position(|walk| walk.leaf == leaf.0) else {
             return Ok(());
         };
-        check(
-            evaluation,
-            &self.outstanding[index].playable,
-            self.game.spec().actions.len(),
-        )?;
-        let walk = self.outstanding.swap_remove(index);
+        check(evaluation, self.game.spec().actions.len())?;
+        let walk = &self.outstanding[index];
         let node = walk.path.last().copied().unwrap_or(NodeId::ROOT);
         let wdl = Wdl::from_logits(evaluation.wdl_logits);
-        self.arena.expand(node, wdl, &walk.playable, evaluation.policy_logits);
-        for &id in &walk.path {
-            self.arena.node_mut(id).outstanding -= 1;
-        }
+        self.arena
+            .expand(node, wdl, &walk.playable, evaluation.policy_logits)
+            .map_err(|(action, logit)| EvaluationError::PolicyNotFinite { action, logit })?;
+        let walk = self.outstanding.swap_remove(index);
         let value = ValueFor::predicted(self.arena.node(node).seat, wdl);
-        self.back_up(&walk.path, value);
+        self.arena.finish(&walk.path, value);
         self.spare_walks.push(walk);
         Ok(())
     }
@@ -264,8 +267,17 @@ impl<G: Game> Tree<G> {
 
     /// Root visits that are finished or under way.
     fn simulations_started(&self) -> u32 {
-        let root = self.arena.node(NodeId::ROOT);
-        root.visits + root.outstanding
+        self.arena.standing(NodeId::ROOT).started
+    }
+
+    /// A walk with room for the longest way: no further than the game goes, nor deeper than every simulation one ply.
+    fn new_walk(&self) -> Walk {
+        let plies_max = self.game.spec().plies_max.min(self.simulations as usize);
+        Walk {
+            leaf: 0,
+            path: Vec::with_capacity(plies_max + 1),
+            playable: Vec::new(),
+        }
     }
 
     /// Follows the selection rule from the root to the first position that is not expanded, noting the way in `path`.
@@ -278,7 +290,7 @@ impl<G: Game> Tree<G> {
             let node = self.arena.node(id);
             match node.kind {
                 Kind::Terminal => return End::Terminal,
-                Kind::Fresh if node.outstanding > 0 => return End::Collision,
+                Kind::Fresh if self.arena.outstanding(id) > 0 => return End::Collision,
                 Kind::Fresh => return End::Leaf(state),
                 Kind::Expanded => {}
             }
@@ -295,40 +307,23 @@ impl<G: Game> Tree<G> {
         }
     }
 
-    fn back_up(&mut self, path: &[NodeId], value: ValueFor) {
-        for &id in path {
-            self.arena.node_mut(id).back_up(value);
-        }
-    }
-
     /// Takes back the virtual losses of all outstanding leaves, as if they had never been gathered.
     fn give_up_outstanding(&mut self) {
         while let Some(walk) = self.outstanding.pop() {
-            for &id in &walk.path {
-                self.arena.node_mut(id).outstanding -= 1;
-            }
+            self.arena.give_up(&walk.path);
             self.spare_walks.push(walk);
         }
     }
 }
 
-/// Refuses what would poison the tree.
-fn check(evaluation: &Evaluation<'_>, playable: &[Action], actions: usize) -> Result<(), EvaluationError> {
-    let policy = evaluation.policy_logits;
-    if policy.len() != actions {
-        return Err(EvaluationError::PolicyLength {
-            got: policy.len(),
-            expected: actions,
-        });
+/// Refuses what would poison the tree. The logits of the policy are looked at when they become priors.
+fn check(evaluation: &Evaluation<'_>, actions: usize) -> Result<(), EvaluationError> {
+    let got = evaluation.policy_logits.len();
+    if got != actions {
+        return Err(EvaluationError::PolicyLength { got, expected: actions });
     }
     if !evaluation.wdl_logits.iter().all(|logit| logit.is_finite()) {
         return Err(EvaluationError::WdlNotFinite(evaluation.wdl_logits));
     }
-    match playable.iter().find(|action| !policy[action.index()].is_finite()) {
-        Some(&action) => Err(EvaluationError::PolicyNotFinite {
-            action,
-            logit: policy[action.index()],
-        }),
-        None => Ok(()),
-    }
+    Ok(())
 }

@@ -9,6 +9,7 @@ use tengen_records::{LeaseId, ModelId, ModelIndex, Player, Record, RecordId};
 use crate::cache::EvaluationCache;
 use crate::evaluator::{EvaluateError, Evaluator};
 use crate::flight::{Effort, Engine, Flight, FlightError, Mind, PersonError, Temper};
+use crate::leases::Leases;
 use crate::ledger::{Finished, seat_models};
 use crate::order::{GameOrder, Lease, Plan};
 use crate::pool::{Entry, Pool};
@@ -163,6 +164,7 @@ pub struct Driver<G: Game, E> {
     rules: Fingerprint,
     options: DriverOptions,
     pool: Pool<G, E, Tag>,
+    leases: Leases,
 }
 
 impl<G: Game, E: Evaluator> Driver<G, E> {
@@ -181,6 +183,7 @@ impl<G: Game, E: Evaluator> Driver<G, E> {
             rules,
             options,
             pool,
+            leases: Leases::default(),
         }
     }
 
@@ -220,11 +223,7 @@ impl<G: Game, E: Evaluator> Driver<G, E> {
 
     /// Plies played in games in flight.
     pub fn plies_in_flight(&self) -> u64 {
-        self.pool
-            .entries()
-            .iter()
-            .map(|entry| entry.flight.plies().len() as u64)
-            .sum()
+        self.pool.plies_in_flight()
     }
 
     /// Starts a game that was played before: `script` holds its plies, and they are played whatever is chosen. Its record
@@ -245,6 +244,7 @@ impl<G: Game, E: Evaluator> Driver<G, E> {
             });
         }
         let entry = self.entry(order)?;
+        self.leases.add(&entry.tag.order.lease);
         self.pool.push(Entry {
             flight: prepare(entry.flight),
             ..entry
@@ -255,9 +255,10 @@ impl<G: Game, E: Evaluator> Driver<G, E> {
     /// One round over all games; records of those that ended are added to `finished`.
     pub fn tick(&mut self, finished: &mut Vec<Record>) -> Result<(), DriverError> {
         let ended_unix_ms = (self.options.clock)();
-        let (game, rules) = (&self.game, self.rules);
+        let (game, rules, leases) = (&self.game, self.rules, &mut self.leases);
         self.pool.tick(|entry, outcome| {
             let Entry { tag, flight, .. } = entry;
+            leases.remove(&tag.order.lease);
             let last = flight.state().clone();
             let ended = Finished {
                 game,
@@ -307,9 +308,16 @@ impl<G: Game, E: Evaluator> Driver<G, E> {
         Ok(self.give_up(|_| true))
     }
 
-    /// Gives up the games of every lease for which `gone` holds.
+    /// Gives up the games of every lease for which `gone` holds. Cheap to ask in every round: as long as it holds for none,
+    /// no game is looked at.
     pub fn give_up(&mut self, gone: impl Fn(&Lease) -> bool) -> Vec<Unfinished> {
+        if !self.leases.any(&gone) {
+            return Vec::new();
+        }
         let left = self.pool.take_out(|entry| gone(&entry.tag.order.lease));
+        for entry in &left {
+            self.leases.remove(&entry.tag.order.lease);
+        }
         left.iter()
             .map(|entry| Unfinished {
                 id: id(&entry.tag.order),

@@ -16,6 +16,7 @@ pub mod duel;
 pub mod evaluator;
 pub mod feeding;
 mod flight;
+mod leases;
 mod ledger;
 pub mod model;
 pub mod offline;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tengen_games::{Game, Outcome, State};
 use tengen_inference::Outputs;
+use tengen_records::ModelId;
 use tengen_search::Evaluation;
 
 use crate::cache::{EvaluationCache, Key};
@@ -23,7 +24,15 @@ pub(crate) struct Entry<G: Game, T> {
     pub(crate) flight: Flight<G>,
 }
 
-/// Flights that share their batches.
+impl<G: Game, T> Entry<G, T> {
+    /// The model that its waiting leaves are for; `None` when none wait.
+    fn model(&self) -> Option<&Arc<ModelBytes>> {
+        self.flight.model().map(|model| &self.models[model.index()])
+    }
+}
+
+/// Flights that share their batches. A round takes no memory beyond what flights take that end a search or a game: what it
+/// needs is kept from round to round.
 pub(crate) struct Pool<G: Game, E, T> {
     planes_len: usize,
     actions: usize,
@@ -31,9 +40,14 @@ pub(crate) struct Pool<G: Game, E, T> {
     options: DriverOptions,
     entries: Vec<Entry<G, T>>,
     counters: Counters,
+    /// Plies of all flights that are in the pool.
+    plies_in_flight: u64,
     cache: Option<Arc<EvaluationCache>>,
     lens: Lens<G>,
+    /// Files of the models that this round's leaves have been evaluated by.
+    files: Vec<ModelId>,
     waiting: Vec<Waiting>,
+    /// Planes of the batch, one position after the other; as long as the longest batch so far.
     planes: Vec<u8>,
     outputs: Outputs,
     /// Policy logits, then those of win, draw, loss, as the cache knows them.
@@ -50,12 +64,6 @@ struct Waiting {
     symmetry: u16,
 }
 
-/// The leaves of one tick that one model evaluates: (entry, leaf) in order.
-struct Batch {
-    model: Arc<ModelBytes>,
-    leaves: Vec<(usize, usize)>,
-}
-
 impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
     pub(crate) fn new(game: &G, evaluator: E, options: DriverOptions) -> Self {
         Pool {
@@ -65,8 +73,10 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
             options,
             entries: Vec::new(),
             counters: Counters::default(),
+            plies_in_flight: 0,
             cache: None,
             lens: Lens::new(game.clone()),
+            files: Vec::new(),
             waiting: Vec::new(),
             planes: Vec::new(),
             outputs: Outputs::default(),
@@ -87,6 +97,10 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
         self.counters
     }
 
+    pub(crate) fn plies_in_flight(&self) -> u64 {
+        self.plies_in_flight
+    }
+
     pub(crate) fn entries(&self) -> &[Entry<G, T>] {
         &self.entries
     }
@@ -97,12 +111,15 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
     }
 
     pub(crate) fn push(&mut self, entry: Entry<G, T>) {
+        self.plies_in_flight += plies(&entry);
         self.entries.push(entry);
     }
 
     /// Takes out every flight for which `leave` holds, unfinished.
     pub(crate) fn take_out(&mut self, leave: impl FnMut(&mut Entry<G, T>) -> bool) -> Vec<Entry<G, T>> {
-        self.entries.extract_if(.., leave).collect()
+        let left: Vec<_> = self.entries.extract_if(.., leave).collect();
+        self.plies_in_flight -= left.iter().map(plies).sum::<u64>();
+        left
     }
 
     /// One round: every flight plays on to its next leaves, the leaves are evaluated, the answers backed up. Finished
@@ -111,26 +128,33 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
         let mut at = 0;
         while at < self.entries.len() {
             let entry = &mut self.entries[at];
-            let plies = entry.flight.plies().len();
-            let step = entry.flight.step(self.options.leaves_per_game)?;
-            self.counters.plies += (entry.flight.plies().len() - plies) as u64;
+            let before = plies(entry);
+            let step = entry.flight.step(self.options.leaves_per_game);
+            let played = plies(entry) - before;
+            self.counters.plies += played;
+            self.plies_in_flight += played;
             self.counters.searched(entry.flight.take_effort());
-            match step {
+            match step? {
                 Step::Waiting => at += 1,
                 Step::Over(outcome) => {
+                    let entry = self.entries.swap_remove(at);
                     self.counters.games += 1;
-                    finished(self.entries.swap_remove(at), outcome);
+                    self.plies_in_flight -= plies(&entry);
+                    finished(entry, outcome);
                 }
             }
         }
-        for batch in self.batches() {
-            for &(entry, leaf) in &batch.leaves {
-                self.ask(&batch.model, entry, leaf)?;
-                if self.waiting.len() == self.options.batch_max {
-                    self.evaluate(&batch.model)?;
-                }
+        self.files.clear();
+        for first in 0..self.entries.len() {
+            let Some(model) = self.entries[first].model() else {
+                continue;
+            };
+            if self.files.contains(&model.file_id()) {
+                continue;
             }
-            self.evaluate(&batch.model)?;
+            self.files.push(model.file_id());
+            let model = Arc::clone(model);
+            self.evaluate_all(&model, first)?;
         }
         for entry in &mut self.entries {
             entry.flight.leaves_applied();
@@ -138,32 +162,34 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
         Ok(())
     }
 
-    fn batches(&self) -> Vec<Batch> {
-        let mut batches: Vec<Batch> = Vec::new();
-        for (index, entry) in self.entries.iter().enumerate() {
-            let Some(model) = entry.flight.model() else { continue };
-            let model = &entry.models[model.index()];
-            let leaves = (0..entry.flight.leaves().len()).map(|leaf| (index, leaf));
-            let file = model.file_id();
-            match batches.iter_mut().find(|batch| batch.model.file_id() == file) {
-                Some(batch) => batch.leaves.extend(leaves),
-                None => batches.push(Batch {
-                    model: Arc::clone(model),
-                    leaves: leaves.collect(),
-                }),
+    /// Has this model's file evaluate every leaf that waits for it, of the entry `first` and those after it.
+    fn evaluate_all(&mut self, model: &Arc<ModelBytes>, first: usize) -> Result<(), DriverError> {
+        let file = model.file_id();
+        for entry in first..self.entries.len() {
+            if self.entries[entry].model().is_none_or(|other| other.file_id() != file) {
+                continue;
+            }
+            for leaf in 0..self.entries[entry].flight.leaves().len() {
+                self.ask(model, entry, leaf)?;
+                if self.waiting.len() == self.options.batch_max {
+                    self.evaluate(model)?;
+                }
             }
         }
-        batches
+        self.evaluate(model)
     }
 
     /// Answers a leaf from the cache, or adds it to the batch.
     fn ask(&mut self, model: &Arc<ModelBytes>, entry: usize, leaf: usize) -> Result<(), DriverError> {
         let at = self.waiting.len() * self.planes_len;
-        self.planes.resize(at + self.planes_len, 0);
+        let end = at + self.planes_len;
+        if self.planes.len() < end {
+            self.planes.resize(end, 0);
+        }
         let flight = &self.entries[entry].flight;
-        flight.leaves()[leaf].state.planes(&mut self.planes[at..]);
+        flight.leaves()[leaf].state.planes(&mut self.planes[at..end]);
         let symmetry = flight.symmetry(leaf);
-        let (file, planes) = (model.file_id(), &self.planes[at..]);
+        let (file, planes) = (model.file_id(), &self.planes[at..end]);
         let key = self.cache.as_ref().map(|_| Key::of(file, planes, symmetry));
         if let (Some(cache), Some(key)) = (&self.cache, key)
             && cache.get(key, &mut self.known)
@@ -177,7 +203,7 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
             };
             return Ok(self.entries[entry].flight.apply(leaf, &answer)?);
         }
-        self.lens.turn(symmetry, &mut self.planes[at..]);
+        self.lens.turn(symmetry, &mut self.planes[at..end]);
         self.waiting.push(Waiting {
             entry,
             leaf,
@@ -225,6 +251,11 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
         self.counters.batches += 1;
         Ok(())
     }
+}
+
+/// Plies that a flight has played, opening not included.
+fn plies<G: Game, T>(entry: &Entry<G, T>) -> u64 {
+    entry.flight.plies().len() as u64
 }
 
 /// A network of another game must not reach a tree. (That logits are finite, session and tree check themselves.)

@@ -418,6 +418,51 @@ fn a_drain_finishes_games_while_it_may_and_names_the_rest() {
 }
 
 #[test]
+fn the_games_of_a_cancelled_lease_are_given_up_and_the_others_play_on() {
+    struct Visitor;
+    impl GameVisitor for Visitor {
+        type Output = ();
+
+        fn visit<G: Game>(self, game: G) {
+            let [kept, gone] = [62, 63].map(|seed| lease(SELF_PLAY(3), settings(6), seed));
+            let mut driver = Driver::new(game.clone(), opinions(&game), DriverOptions::default());
+            for lease in [&kept, &gone] {
+                for index in 0..3 {
+                    let lease = Arc::clone(lease);
+                    driver.start(GameOrder { lease, index }).unwrap();
+                }
+            }
+            assert_eq!(driver.plies_in_flight(), 0);
+            let mut records = Vec::new();
+            for _ in 0..12 {
+                driver.tick(&mut records).unwrap();
+                assert_eq!(driver.give_up(Lease::is_cancelled), []);
+            }
+            let (games, plies) = (driver.games(), driver.plies_in_flight());
+            let finished: u64 = records.iter().map(|record| record.plies.len() as u64).sum();
+            assert_eq!(plies + finished, driver.counters().plies);
+
+            gone.cancel();
+            let left = driver.give_up(Lease::is_cancelled);
+            assert!(!left.is_empty() && left.iter().all(|unfinished| unfinished.id.lease == gone.id()));
+            assert_eq!(driver.games(), games - left.len());
+            let given_up: u64 = left.iter().map(|unfinished| u64::from(unfinished.plies)).sum();
+            assert!(given_up > 0);
+            assert_eq!(driver.plies_in_flight(), plies - given_up);
+            assert_eq!(driver.give_up(Lease::is_cancelled), []);
+
+            assert_eq!(driver.drain(|| true, &mut records).unwrap(), []);
+            let of_kept = records.iter().filter(|record| record.id.lease == kept.id());
+            assert_eq!(of_kept.count(), 3);
+            assert_eq!(driver.plies_in_flight(), 0);
+            // Nobody holds a lease for games that have ended.
+            assert_eq!((Arc::strong_count(&kept), Arc::strong_count(&gone)), (1, 1));
+        }
+    }
+    with("connect-four", Visitor);
+}
+
+#[test]
 fn games_that_cannot_start_are_refused_and_named() {
     struct Visitor;
     impl GameVisitor for Visitor {

@@ -22,9 +22,14 @@ impl Default for Backoff {
 impl Backoff {
     /// The same with another longest wait, before jitter.
     pub fn up_to(delay_max: Duration) -> Backoff {
+        Backoff::between(DELAY_MIN, delay_max)
+    }
+
+    /// The same with another first and another longest wait, before jitter.
+    pub fn between(delay_min: Duration, delay_max: Duration) -> Backoff {
         Backoff(
             ExponentialBuilder::default()
-                .with_min_delay(DELAY_MIN)
+                .with_min_delay(delay_min)
                 .with_max_delay(delay_max)
                 .with_jitter()
                 .without_max_times()

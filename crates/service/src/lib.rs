@@ -22,6 +22,7 @@ pub mod telemetry;
 pub mod testing;
 pub mod tls;
 pub mod usage;
+mod waits;
 
 /// The version of this build, as every process reports it. A static and no constant: its text lies in a program once and is
 /// not spread over the code, so that a test makes a program of another build of this one.

@@ -98,13 +98,14 @@ impl Metric {
     }
 }
 
-/// What every process shows; what is of a GPU, once it computes on one.
+/// What every process shows; the cores it lacks where the system tells, and what is of a GPU, once it computes on one.
 #[rustfmt::skip] // one row a metric
 pub const COMMON: &[Metric] = &[
     Metric::new("tengen_build_info", Kind::Gauge, &["part", "version"], "1; its labels say which process this is and of which build."),
     Metric::new("process_cpu_seconds_total", Kind::Counter, &[], "Time that all threads of the process have computed, whole seconds."),
     Metric::new("process_resident_memory_bytes", Kind::Gauge, &[], "Memory that the process holds."),
     Metric::new("process_start_time_seconds", Kind::Gauge, &[], "When the process began, since the Unix epoch."),
+    Metric::new("tengen_cpu_lacking_cores", Kind::Gauge, &[], "Cores that the process had work for and did not get, over the last seconds: threads that waited for one, on average."),
     Metric::new("tengen_gpu_busy_ratio", Kind::Gauge, &[], "Share of the time that the GPU which the process computes on was busy, 0 to 1, whoever used it."),
     Metric::new("tengen_gpu_memory_bytes", Kind::Gauge, &[], "Memory of that GPU in use, whoever holds it."),
 ];
@@ -220,6 +221,11 @@ fn process() {
     if let Some(bytes) = usage::resident_bytes() {
         metrics::gauge!("process_resident_memory_bytes").set(bytes as f64);
     }
+}
+
+/// Cores that this process had work for and did not get.
+pub fn show_lacking_cores(lacking: f32) {
+    metrics::gauge!("tengen_cpu_lacking_cores").set(f64::from(lacking));
 }
 
 /// What the GPU told that this process computes on; what it did not tell is no number.

@@ -146,6 +146,9 @@ pub struct LearnerSection {
     pub weight_decay: f64,
     /// Weight of the value loss beside the policy loss.
     pub value_loss_weight: f64,
+    /// Share of an average of the weights that a step leaves; the average is published then. 0 publishes the weights as they
+    /// are.
+    pub ema_decay: f64,
     /// How often each position may be trained on, on average.
     pub samples_per_position: f64,
     /// Self-play waits while the learner is this many steps behind what `samples_per_position` allows, so that a slow
@@ -169,6 +172,8 @@ impl Default for LearnerSection {
             momentum: 0.9,
             weight_decay: 1e-4,
             value_loss_weight: 1.0,
+            // None suits every run: it depends on the steps of an iteration (docs/networks.md).
+            ema_decay: 0.0,
             samples_per_position: 4.0,
             steps_behind_max: 2_000,
             window_min_positions: 2_000,
@@ -409,6 +414,12 @@ impl LearnerSection {
                 "must be in [0, 100]",
             ),
             (
+                unit(self.ema_decay),
+                "ema_decay",
+                self.ema_decay.to_string(),
+                "must be in [0, 1)",
+            ),
+            (
                 self.samples_per_position > 0.0 && self.samples_per_position <= 1000.0,
                 "samples_per_position",
                 self.samples_per_position.to_string(),
@@ -479,7 +490,7 @@ mod tests {
     fn every_fault_is_listed() {
         let text = format!(
             "{SMALL}\n[gate]\ngames = 3\nthreshold = 1.5\n[search]\nsimulations = 5\n[actor]\nthreads_per_device = 0\n\
-             games = 65537"
+             games = 65537\n[learner]\nema_decay = 1.0"
         );
         let error = RunConfig::from_toml(&text).unwrap_err().to_string();
         for fault in [
@@ -487,6 +498,7 @@ mod tests {
             "actor.games = 65537: must be at most 65536",
             "gate.games = 3: must be even, 2 to 100000",
             "gate.threshold = 1.5: must be in (0, 1]",
+            "learner.ema_decay = 1: must be in [0, 1)",
             "search.simulations",
         ] {
             assert!(error.contains(fault), "{fault} in {error}");

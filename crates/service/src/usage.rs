@@ -1,5 +1,5 @@
-//! What this process takes of its machine: cores kept busy and memory held, read from the system, and how its GPU stands,
-//! asked from the driver.
+//! What this process takes of its machine: cores kept busy and lacked, and memory held, read from the system, and how its GPU
+//! stands, asked from the driver.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,9 +9,12 @@ use tengen_proto::v1;
 
 use crate::gpu::{GpuGauge, GpuUse};
 use crate::metrics;
+use crate::waits::Waits;
 
 /// Over how long the busy cores are taken, at least.
 const STRETCH: Duration = Duration::from_secs(2);
+/// A process that has work for fewer cores hardly computes: how long it waits for one then says nothing.
+const WANTED_CORES_MIN: f32 = 0.1;
 
 /// Reads the use; cheap to ask often.
 #[derive(Debug)]
@@ -36,11 +39,48 @@ impl Watched {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+/// What the system told last, and what follows from it and from what it told before.
+#[derive(Debug)]
 struct Reading {
     at: Instant,
     busy: Duration,
-    cpu_cores: f32,
+    waits: Option<Waits>,
+    cores: Cores,
+}
+
+/// Cores, on average over a stretch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cores {
+    busy: f32,
+    /// Threads that waited for one; `None` where the system does not tell.
+    lacking: Option<f32>,
+}
+
+impl Reading {
+    /// What the system tells now. Nothing follows from it yet.
+    fn first() -> Reading {
+        Reading {
+            at: Instant::now(),
+            busy: busy(),
+            waits: Waits::read(),
+            cores: Cores::default(),
+        }
+    }
+
+    /// What the system tells now, and what follows for the stretch since this reading.
+    fn next(&self) -> Reading {
+        let next = Reading::first();
+        let passed = next.at.duration_since(self.at).as_secs_f32();
+        let cores = |time: Duration| time.as_secs_f32() / passed;
+        let waits = next.waits.as_ref().zip(self.waits.as_ref());
+        Reading {
+            cores: Cores {
+                busy: cores(next.busy.saturating_sub(self.busy)),
+                lacking: waits.map(|(now, earlier)| cores(now.since(earlier))),
+            },
+            ..next
+        }
+    }
 }
 
 impl UsageMeter {
@@ -48,11 +88,7 @@ impl UsageMeter {
     pub fn start() -> UsageMeter {
         UsageMeter {
             cores: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32),
-            last: Mutex::new(Reading {
-                at: Instant::now(),
-                busy: busy(),
-                cpu_cores: 0.0,
-            }),
+            last: Mutex::new(Reading::first()),
             watched: Mutex::default(),
         }
     }
@@ -73,22 +109,28 @@ impl UsageMeter {
         }
     }
 
-    /// Shows how the GPU stands to whoever scrapes this process; nothing where none has answered.
-    pub fn show_gpu(&self) {
+    /// Shows whoever scrapes this process the cores that it lacks and how its GPU stands, each where it is told.
+    pub fn show(&self) {
+        if let Some(lacking) = self.lately().lacking {
+            metrics::show_lacking_cores(lacking);
+        }
         if let Some(told) = self.watched().told() {
             metrics::show_gpu(told);
         }
     }
 
-    /// What the process takes now. The busy cores are those of the last two seconds or so, 0 before.
+    /// What the process takes now. The cores are those of the last two seconds or so; before, 0 are busy and of those lacking
+    /// nothing is told.
     pub fn usage(&self) -> v1::Usage {
         let gpu = self.watched().told().unwrap_or_default();
+        let cores = self.lately();
         v1::Usage {
-            cpu_cores: self.cpu_cores(),
+            cpu_cores: cores.busy,
             cpu_cores_available: self.cores,
             resident_bytes: resident_bytes().unwrap_or(0),
             gpu_busy: gpu.busy,
             gpu_memory_bytes: gpu.memory_bytes,
+            cpu_cores_lacking: cores.lacking,
         }
     }
 
@@ -97,21 +139,22 @@ impl UsageMeter {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn cpu_cores(&self) -> f32 {
+    fn lately(&self) -> Cores {
         // Every reading is whole in itself, whoever panicked meanwhile.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let passed = last.at.elapsed();
-        if passed >= STRETCH {
-            let now = busy();
-            let share = now.saturating_sub(last.busy).as_secs_f32() / passed.as_secs_f32();
-            *last = Reading {
-                at: Instant::now(),
-                busy: now,
-                cpu_cores: share,
-            };
+        if last.at.elapsed() >= STRETCH {
+            *last = last.next();
         }
-        last.cpu_cores
+        last.cores
     }
+}
+
+/// Of the time in which threads of a process had something to compute, the share in which they waited for a core, from 0 to 1.
+/// `None` where that is not told, and where they had next to nothing to compute.
+pub fn wait_share(usage: &v1::Usage) -> Option<f32> {
+    let lacking = usage.cpu_cores_lacking?;
+    let wanted = usage.cpu_cores + lacking;
+    (wanted >= WANTED_CORES_MIN).then(|| lacking / wanted)
 }
 
 /// Time that all threads of this process have computed.
@@ -146,7 +189,42 @@ mod tests {
         let meter = UsageMeter::start();
         // Too short a stretch says nothing yet.
         assert_eq!(meter.usage().cpu_cores, 0.0);
+        assert_eq!(meter.usage().cpu_cores_lacking, None);
         assert!(meter.usage().cpu_cores_available >= 1);
+    }
+
+    #[test]
+    fn cores_are_told_of_the_stretch_between_two_readings() {
+        let stretch = Duration::from_secs(10);
+        let earlier = |waits| Reading {
+            at: Instant::now()
+                .checked_sub(stretch)
+                .expect("the machine is up for longer"),
+            busy: Duration::ZERO,
+            waits,
+            cores: Cores::default(),
+        };
+        let told = earlier(Waits::read()).next();
+        assert!(told.cores.busy > 0.0 && told.cores.busy < 1e3, "{told:?}");
+        // Some systems tell of no waits: then both readings have none.
+        assert_eq!(told.cores.lacking.is_some(), told.waits.is_some());
+        assert_eq!(earlier(None).next().cores.lacking, None);
+    }
+
+    #[test]
+    fn a_process_waits_for_the_share_of_its_work_that_has_no_core() {
+        let share = |cpu_cores, cpu_cores_lacking| {
+            wait_share(&v1::Usage {
+                cpu_cores,
+                cpu_cores_lacking,
+                ..v1::Usage::default()
+            })
+        };
+        assert_eq!(share(1.5, Some(0.5)), Some(0.25));
+        assert_eq!(share(2.0, Some(0.0)), Some(0.0));
+        assert_eq!(share(0.0, Some(3.0)), Some(1.0));
+        assert_eq!(share(1.5, None), None);
+        assert_eq!(share(0.03, Some(0.05)), None, "it hardly computes");
     }
 
     fn gpu_of(usage: &v1::Usage) -> GpuUse {
@@ -194,7 +272,7 @@ mod tests {
         let usage = meter.usage();
         assert_eq!(gpu_of(&usage), GpuUse::default());
         assert!(usage.resident_bytes > 0, "the rest is told all the same");
-        meter.show_gpu();
+        meter.show();
         meter.computes_on(None);
         assert_eq!(meter.watched().cuda, None);
     }

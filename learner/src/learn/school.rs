@@ -233,8 +233,9 @@ impl School {
             exported: None,
             policy_loss: losses.policy,
             value_loss: losses.value,
+            averaged_steps: trainer.averaged_steps(),
         };
-        folder.save(trainer.parameters(), &state)?;
+        folder.save(&trainer.tensors()?, &state)?;
         Ok(())
     }
 

@@ -46,10 +46,11 @@ pub(crate) fn start_under(wrapper: &[OsString], url: &str, data: &Path) -> Child
         .unwrap()
 }
 
-/// A frozen window, and a checkpoint after every step.
+/// A frozen window, an average of the weights, and a checkpoint after every step.
 fn coordinator() -> Coordinator {
     let coordinator = Coordinator::new(80);
     let every_step = RUN_TOML
+        .replace("batch = 32", "batch = 32\n    ema_decay = 0.99")
         .replace("samples_per_position = 1.0", "samples_per_position = 40.0")
         .replace("checkpoint_every_steps = 5", "checkpoint_every_steps = 1");
     coordinator.state().run_toml = every_step;

@@ -175,14 +175,15 @@ async fn a_pause_holds_the_next_step_and_changed_settings_hold_from_it_on() {
         let mut state = coordinator.state();
         let changed = state
             .run_toml
-            .replace("batch = 32", "batch = 16\nlearning_rate = 0.001");
+            .replace("batch = 32", "batch = 16\nlearning_rate = 0.001\nema_decay = 0.9");
         state.run_toml = changed.replace("samples_per_position = 1.0", "samples_per_position = 2.0");
         (state.settings_revision, state.paused) = (2, false);
     }
     // Four times the steps that the old settings allow.
     let steps = coordinator.positions() * 2 / 16;
     learner.until(&coordinator, |state| state.status.step == steps).await;
-    assert_eq!(coordinator.state().status.learning_rate, 0.001);
+    let status = coordinator.state().status.clone();
+    assert_eq!((status.learning_rate, status.ema_decay), (0.001, 0.9));
     assert_eq!(coordinator.state().registered.len(), 1, "without a restart");
     learner.stop().await;
 }

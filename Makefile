@@ -21,8 +21,10 @@ FAULT_TESTS := binary(faults) + binary(network) + binary(power_cut) + binary(kil
 	test(full_to_the_last_byte) + test(a_full_disk_pauses_play) + test(training_waits_for_room) + test(kill_9_loses_no_game) + \
 	test(what_unpacks_to_more)
 FAULTS_DIR := $(abspath $(TARGET_DIR))/faults
-# Benches of whole programs; those of one part are cargo's own.
-BENCH_EXAMPLES := ingest many_actors training_speed selfplay_speed
+# Benches of whole programs, and the table of all rows; benches of one part are cargo's own.
+BENCH_EXAMPLES := ingest many_actors training_speed selfplay_speed bench_table
+# One bench of scripts/bench with what it is told, for example BENCH='selfplay_speed caro5_4x64'; all of them without it.
+BENCH ?=
 NEXTEST := $(shell command -v cargo-nextest 2>/dev/null)
 
 .DEFAULT_GOAL := help
@@ -33,6 +35,7 @@ help: ## list the targets
 	@echo
 	@echo "  make run RUN=$(RUN) DATA=DIR ARGS='--for 20m'   variables of run"
 	@echo "  make test DOCKER=no                                      without the test of the compose file"
+	@echo "  make bench BENCH=search                                  one bench, and the table of all rows"
 
 setup: ## check the toolchain and fetch the pinned runtimes (kept: a second time takes milliseconds)
 	@scripts/check-toolchain
@@ -91,19 +94,11 @@ python: setup ## lint the protos and run the Python example against a real coord
 	$(CARGO) build --locked --workspace --bins
 	@scripts/check-python
 
-# As the tests are built: the whole workspace with its tests' needs, in the dev profile, so that nothing is built again. What takes
-# long comes last.
-bench: test-needs setup ## measure rules, search, data path, window, many actors, training, self-play (docs/benchmarks.md has figures)
+# As the tests are built: the whole workspace with its tests' needs, in the dev profile, so that nothing is built again.
+bench: test-needs setup ## measure rules, search, data path, window, many actors, training, self-play: BENCH=NAME for one (docs/benchmarks.md)
 	$(CARGO) build --locked --workspace --bins
 	$(CARGO) build --locked --workspace $(foreach name,$(BENCH_EXAMPLES),--example $(name))
-	$(CARGO) bench --locked --profile dev --workspace --bench rules
-	$(CARGO) bench --locked --profile dev --workspace --bench search
-	$(CARGO) bench --locked --profile dev --workspace --bench gate
-	$(TARGET_DIR)/debug/examples/ingest $(TARGET_DIR)
-	$(CARGO) bench --locked --profile dev --workspace --bench window
-	$(TARGET_DIR)/debug/examples/many_actors
-	$(TARGET_DIR)/debug/examples/training_speed
-	$(TARGET_DIR)/debug/examples/selfplay_speed
+	CARGO='$(CARGO)' scripts/bench $(BENCH)
 
 # Public rules libraries from PyPI go into an environment of their own, target/cross-check.
 cross-check: ## compare rules and .npz with public implementations: SUBJECT=five_in_a_row for one, CROSS_CHECK_GAMES=100 for less

@@ -37,6 +37,14 @@ pub(crate) struct CoordinatorArgs {
 }
 
 impl CoordinatorArgs {
+    /// The local run in this data folder.
+    pub(crate) fn of_folder(data: &Path) -> CoordinatorArgs {
+        CoordinatorArgs {
+            data: Some(data.to_path_buf()),
+            ..CoordinatorArgs::default()
+        }
+    }
+
     /// The address of a coordinator that somebody started.
     pub(crate) fn served_url(&self) -> anyhow::Result<String> {
         match (&self.coordinator, &self.data) {

@@ -1,6 +1,6 @@
 //! How many games a second the coordinator takes durably, over the wire: records of about 60 plies, checked against the
-//! rules, committed, acknowledged. Beside it stand what one `fdatasync` costs on the same disk, and how many games one core
-//! checks that does nothing else. `make bench` runs it.
+//! rules, committed, acknowledged. Beside it stands what one `fdatasync` costs on the same disk. `make bench` runs it. (How many
+//! games one core checks that does nothing else is the bench `records`.)
 //!
 //! The coordinator runs in this process, and so does the sender: with two cores the figures are those of both together.
 //! The records are made before the clock starts. The first argument names the folder to work in (default: `target`).
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, ensure};
+use anyhow::{Context, ensure};
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rusqlite::Connection;
@@ -20,7 +20,7 @@ use tengen_faults::bench::BenchRows;
 use tengen_games::{AnyGame, Fingerprint, Game, GameVisitor};
 use tengen_proto::v1;
 use tengen_proto::v1::actor_service_client::ActorServiceClient;
-use tengen_records::{Endings, Expected, Record, RunId, Work, check, decode, encode, game_seed, testing};
+use tengen_records::{Endings, Expected, Record, RunId, Work, encode, game_seed, testing};
 use tengen_selfplay::wire::order_from_wire;
 use tengen_service::metrics::MetricsArgs;
 use tengen_service::run_config::RunConfig;
@@ -62,10 +62,9 @@ const PACED_GAMES: usize = 5_000;
 const PACED_PER_SECOND: u32 = 500;
 /// Games before the clock starts.
 const WARM_UP: usize = 500;
-/// What two cores are to take durably, how soon, and what one core is to check.
+/// What two cores are to take durably, and how soon.
 const STORED_PER_SECOND: f64 = 500.0;
 const P99_MS: f64 = 50.0;
-const CHECKED_PER_SECOND: f64 = 5_000.0;
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> anyhow::Result<()> {
@@ -97,7 +96,7 @@ async fn main() -> anyhow::Result<()> {
     let coordinator = Coordinator::start(options, stop.clone()).await?;
     let url = format!("http://{}", coordinator.addr());
     let channel = Channel::from_shared(url)?.connect().await?;
-    let (records, expected) = records(&channel, WARM_UP + GAMES + PACED_GAMES).await?;
+    let records = records(&channel, WARM_UP + GAMES + PACED_GAMES).await?;
     let bytes: usize = records.iter().map(Vec::len).sum();
     println!(
         "records: {} of {} bytes on average",
@@ -107,17 +106,13 @@ async fn main() -> anyhow::Result<()> {
     let (warm_up, rest) = records.split_at(WARM_UP);
     let (fast, paced) = rest.split_at(GAMES);
 
-    let mut rows = BenchRows::default();
-    let checked = AnyGame::parse(&expected.game_id)?.visit(CheckAlone(fast, &expected))?;
-    let ratio = checked / CHECKED_PER_SECOND;
-    rows.add("coordinator_check", checked, "games/s a core", ratio, 1.0);
+    let rows = BenchRows::of("coordinator")?;
     send(&channel, warm_up, None).await?;
     let (rate, _) = send(&channel, fast, None).await?.told("as fast as they are taken");
-    rows.add("coordinator_store", rate, "games/s", rate / STORED_PER_SECOND, 1.0);
+    rows.add("coordinator_store", rate, "games/s", rate / STORED_PER_SECOND, 1.0)?;
     let sent = send(&channel, paced, Some(PACED_PER_SECOND)).await?;
     let (_, p99) = sent.told(&format!("at {PACED_PER_SECOND} games/s"));
-    rows.add_time("coordinator_store_p99", p99, "ms", P99_MS);
-    rows.write("coordinator")?;
+    rows.add_time("coordinator_store_p99", p99, "ms", P99_MS)?;
     let log = data.path().join(format!("{}-wal", store::FILE_NAME));
     println!("write-ahead log: {} MiB", std::fs::metadata(log)?.len() >> 20);
     stop.cancel();
@@ -151,8 +146,8 @@ fn percentiles(mut times: Vec<Duration>) -> (f64, f64) {
     (at(0.5), at(0.99))
 }
 
-/// Encoded games of one lease, and what they are checked against.
-async fn records(channel: &Channel, count: usize) -> anyhow::Result<(Vec<Vec<u8>>, Expected)> {
+/// Encoded games of one lease.
+async fn records(channel: &Channel, count: usize) -> anyhow::Result<Vec<Vec<u8>>> {
     let mut client = ActorServiceClient::new(channel.clone());
     let hello = v1::RegisterActorRequest {
         actor_id: "ingest".to_owned(),
@@ -196,7 +191,7 @@ async fn records(channel: &Channel, count: usize) -> anyhow::Result<(Vec<Vec<u8>
         record.seed = game_seed(expected.lease_seed, record.id.index);
         encode(record)
     });
-    Ok((records.collect(), expected))
+    Ok(records.collect())
 }
 
 /// Plays games of the right length at random.
@@ -216,38 +211,6 @@ impl GameVisitor for Play<'_> {
             }
         }
         templates
-    }
-}
-
-/// Reads these games and checks them against what is expected, on one core; games a second.
-struct CheckAlone<'a>(&'a [Vec<u8>], &'a Expected);
-
-impl GameVisitor for CheckAlone<'_> {
-    type Output = anyhow::Result<f64>;
-
-    fn visit<G: Game>(self, game: G) -> anyhow::Result<f64> {
-        let CheckAlone(games, expected) = self;
-        let [mut read, mut checked, mut written] = [Duration::ZERO; 3];
-        for bytes in games {
-            let begun = Instant::now();
-            let record = decode(bytes).map_err(|rejection| anyhow!("{rejection:?}"))?;
-            read += begun.elapsed();
-            let begun = Instant::now();
-            check(&game, &record, expected).map_err(|rejection| anyhow!("{rejection:?}"))?;
-            checked += begun.elapsed();
-            let begun = Instant::now();
-            let encoded = encode(&record);
-            written += begun.elapsed();
-            ensure!(encoded == *bytes, "a record's bytes changed on the way");
-        }
-        let rate = |time: Duration| games.len() as f64 / time.as_secs_f64();
-        println!(
-            "one core alone: {:.0} games/s read, {:.0} checked, {:.0} written",
-            rate(read),
-            rate(checked),
-            rate(written)
-        );
-        Ok(rate(read + checked))
     }
 }
 

@@ -168,12 +168,11 @@ fn measure(game: &str, blocks: usize, channels: usize, threads: i32) -> anyhow::
 fn main() -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism()?.get();
     let threads = i32::try_from(cores)?;
+    let rows = BenchRows::of("learner")?;
     let (learned, ratio) = measure("caro5", 4, 64, threads)?;
-    let mut rows = BenchRows::default();
-    rows.add("learner_caro5_4x64", learned, "samples/s", ratio, 0.95);
+    rows.add("learner_caro5_4x64", learned, "samples/s", ratio, 0.95)?;
     // What two cores of the usual kind are to reach.
-    rows.add("learner_caro5_4x64_samples", learned, "samples/s", learned / 520.0, 1.0);
-    rows.write("learner")?;
+    rows.add("learner_caro5_4x64_samples", learned, "samples/s", learned / 520.0, 1.0)?;
     measure("connect-four", 4, 64, 1)?;
     Ok(())
 }

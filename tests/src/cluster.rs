@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
 
 use tengen_proto::v1::run_service_client::RunServiceClient;
 use tengen_proto::v1::{GetStatusRequest, RunStatus};
@@ -159,12 +160,12 @@ impl Up {
 
     /// The status now.
     pub async fn status(&self) -> RunStatus {
-        let mut client = RunServiceClient::new(self.channel());
-        client
-            .get_status(GetStatusRequest {})
-            .await
-            .expect("the coordinator answers")
-            .into_inner()
+        ask(self.channel()).await.expect("the coordinator answers")
+    }
+
+    /// The status now, or why there is none, also when the coordinator does not answer for so long.
+    pub async fn status_within(&self, patience: Duration) -> Result<RunStatus, tonic::Status> {
+        ask(self.channel().with_deadline(patience)).await
     }
 
     /// A channel to the coordinator.
@@ -179,6 +180,11 @@ impl Drop for Up {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+async fn ask(channel: Channel) -> Result<RunStatus, tonic::Status> {
+    let mut client = RunServiceClient::new(channel);
+    Ok(client.get_status(GetStatusRequest {}).await?.into_inner())
 }
 
 /// Sends a signal to one process.

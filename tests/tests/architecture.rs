@@ -35,6 +35,7 @@ const FOR_TESTS: &[&str] = &["faults"];
 
 /// Outside crates with a heavy or native side, each with the one part that may name it.
 const OWNERS: &[(&str, &str)] = &[
+    ("criterion", "faults"),
     ("nvml-wrapper", "service"),
     ("ort", "inference"),
     ("ort-sys", "inference"),

@@ -3,7 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use rand::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::Value;
+use tengen_games::{AnyGame, Game, GameVisitor};
+use tengen_records::exchange::delimited;
+use tengen_records::{Kind, Record, testing};
 use tengen_system_tests::cluster::tengen_ok;
 
 /// The rows that a bench prints, in a folder that is empty again at its end.
@@ -36,6 +41,43 @@ fn a_swarm_sends_no_more_than_it_was_asked_for_and_every_game_is_acknowledged() 
         "{row}"
     );
     assert!(number(row, "resident_bytes_after") > 0.0, "{row}");
+}
+
+/// Games with random openings, as a run makes them whose file asks for some.
+struct Played;
+
+impl GameVisitor for Played {
+    type Output = Vec<Record>;
+    fn visit<G: Game>(self, game: G) -> Vec<Record> {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
+        let expected = testing::expected(&game, Kind::SelfPlay, &mut rng);
+        (0..20)
+            .map(|index| testing::random_record(&game, &expected, index, &mut rng))
+            .collect()
+    }
+}
+
+#[test]
+fn a_swarm_sends_real_records_as_fast_as_verdicts_come_and_a_coordinator_takes_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("games.binpb");
+    let records = AnyGame::parse("connect-four").unwrap().visit(Played);
+    let mut bytes = Vec::new();
+    records.iter().for_each(|record| delimited::append(record, &mut bytes));
+    tengen_service::files::write_atomic(&path, &bytes).unwrap();
+    let words = "swarm --actors 1,3 --games-per-second max --seconds 1 --records";
+    let mut words: Vec<&str> = words.split(' ').collect();
+    words.push(path.to_str().unwrap());
+    let rows = rows(&words);
+    assert_eq!(rows.len(), 2);
+    let positions: u32 = records.iter().map(Record::positions).sum();
+    for row in &rows {
+        assert_eq!(row["records"], "replayed", "{row}");
+        assert_eq!(number(row, "positions_per_game"), f64::from(positions) / 20.0);
+        // Those that may be in flight are sent at once, and no clock is waited for.
+        assert!(number(row, "games") >= 64.0 * number(row, "actors"), "{row}");
+        assert_eq!(number(row, "window_lag_games"), 0.0, "{row}");
+    }
 }
 
 #[test]

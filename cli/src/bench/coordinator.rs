@@ -8,10 +8,12 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
+use tengen_proto::v1::GetStatusRequest;
 use tengen_service::channel::{self, Channel};
 use tengen_service::credentials::Credentials;
 use tokio::process::{Child, Command};
 
+use crate::client::runs;
 use crate::programs;
 
 /// Time between two looks for its address.
@@ -111,6 +113,12 @@ impl Coordinator {
             cpu_seconds: (user.context("no time is told")? + system.context("no time is told")?) / TICKS_PER_SECOND,
             resident_bytes: pages * rustix::param::page_size() as u64,
         })
+    }
+
+    /// Stored games that are not in the window yet.
+    pub(super) async fn window_lag_games(&self) -> anyhow::Result<u64> {
+        let status = runs(self.channel()?).get_status(GetStatusRequest {}).await?;
+        Ok(status.into_inner().window_lag_games)
     }
 
     /// Has [`Coordinator::peak_bytes`] begin anew.

@@ -2,6 +2,7 @@
 
 mod coordinator;
 mod fan_out;
+mod games;
 mod swarm;
 mod synthetic;
 

@@ -9,9 +9,9 @@ mod npz;
 mod replay;
 mod show;
 mod sink;
-mod source;
+pub(crate) mod source;
 mod step;
-mod verify;
+pub(crate) mod verify;
 
 use clap::Subcommand;
 

@@ -63,6 +63,14 @@ enum ResultArg {
 }
 
 impl FilterArgs {
+    /// The self-play games.
+    pub(crate) fn self_play() -> FilterArgs {
+        FilterArgs {
+            kind: Some(KindArg::SelfPlay),
+            ..FilterArgs::default()
+        }
+    }
+
     /// Whether anything is filtered by.
     pub(crate) fn is_any(&self) -> bool {
         self.iteration.is_some()

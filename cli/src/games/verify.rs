@@ -193,16 +193,18 @@ fn verify(stored: &v1::StoredGame, rules: &mut Option<Rules>) -> Result<Record, 
         .ok_or_else(|| unknown("its work order is gone".to_owned()))?;
     let order = order_from_wire(order).map_err(|error| unknown(error.to_string()))?;
     let expected = order.expected(record.run_id.clone(), game.spec().id.clone(), *fingerprint);
-    game.visit(Check(&record, &expected))?;
+    check_by(game, &record, &expected)?;
     Ok(record)
 }
 
-struct Check<'a>(&'a Record, &'a Expected);
-
-impl GameVisitor for Check<'_> {
-    type Output = Result<(), Rejection>;
-
-    fn visit<G: Game>(self, game: G) -> Self::Output {
-        check(&game, self.0, self.1).map(drop)
+/// Checks a record of this game against what is expected of it.
+pub(crate) fn check_by(game: &AnyGame, record: &Record, expected: &Expected) -> Result<(), Rejection> {
+    struct Check<'a>(&'a Record, &'a Expected);
+    impl GameVisitor for Check<'_> {
+        type Output = Result<(), Rejection>;
+        fn visit<G: Game>(self, game: G) -> Self::Output {
+            check(&game, self.0, self.1).map(drop)
+        }
     }
+    game.visit(Check(record, expected))
 }

@@ -1,43 +1,52 @@
 //! What a game of a gate costs the state machine: its entry in the log, the pairs counted again, the rule asked, and the
 //! evidence put into figures, for each kind of rule. One core.
 //!
-//! `make bench`, or `cargo bench --profile dev --workspace --bench gate`. It prints figures and judges none.
+//! `make bench BENCH=gate`, or `cargo bench --profile dev --workspace --bench gate`. It prints figures and judges none.
 
+use std::error::Error;
+use std::io;
 use std::time::{Duration, Instant};
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use tengen_control::{
     ActorId, Candidate, FixedRule, GameScore, Gate, GateId, LeaseId, Leg, LogEntry, MatchPlan, MatchRule, ModelId,
-    Needed, Openings, RuleError, SprtRule, Unit,
+    Needed, Openings, SprtRule, Unit,
 };
+use tengen_faults::bench::measure::{Measures, in_lumps};
 
 /// Games of a match, unless it is decided before.
 const GAMES: u32 = 400;
-/// A measurement goes on until it has taken this long.
-const LONG_ENOUGH: Duration = Duration::from_millis(500);
+/// How long each rule is measured.
+const MEASURED: Duration = Duration::from_secs(1);
 
-fn main() -> Result<(), RuleError> {
-    measure("fixed", FixedRule::new(GAMES, Needed::AtLeast(0.55))?.into());
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut measures = Measures::from_args(MEASURED);
+    let fixed = FixedRule::new(GAMES, Needed::AtLeast(0.55))?;
+    measure(&mut measures, "fixed", fixed.into())?;
     for unit in [Unit::Elo, Unit::NormalizedElo] {
         let rule = SprtRule::new(GAMES, unit, [0.0, 10.0], [0.05, 0.05])?;
-        measure(&format!("sprt of {}", unit.as_str()), rule.into());
+        measure(&mut measures, &format!("sprt of {}", unit.as_str()), rule.into())?;
     }
     Ok(())
 }
 
 /// Plays match after match between equals and prints what a game costs.
-fn measure(name: &str, rule: MatchRule) {
+fn measure(measures: &mut Measures, name: &str, rule: MatchRule) -> io::Result<()> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-    let (mut games, mut taken) = (0u32, Duration::ZERO);
-    while taken < LONG_ENOUGH {
+    let mut one_match = || {
         let scores: Vec<GameScore> = (0..GAMES).map(|_| score(&mut rng)).collect();
         let begun = Instant::now();
-        games += play(rule, &scores);
-        taken += begun.elapsed();
+        let games = play(rule, &scores);
+        (u64::from(games), begun.elapsed())
+    };
+    let median = measures.median_ns("gate", name, |bencher| {
+        bencher.iter_custom(|wanted| in_lumps(wanted, &mut one_match));
+    })?;
+    if let Some(ns) = median {
+        println!("gate, {name}: {:.2} microseconds a game", ns / 1e3);
     }
-    let micros = taken.as_secs_f64() * 1e6 / f64::from(games);
-    println!("gate, {name}: {micros:.2} microseconds a game");
+    Ok(())
 }
 
 /// One match to its decision or its end, with its evidence after every game as the status shows it; how many games it had.

@@ -1,5 +1,5 @@
 //! What the proofs under faults share: how long they are ([`scaled`]), the row that each writes about itself ([`Proof`]), and
-//! the list of those that there must be ([`wanted::WANTED`]). The rows of benches are apart ([`mod@bench`]).
+//! the list of those that there must be ([`wanted::WANTED`]). Benches are apart ([`mod@bench`]).
 //!
 //! For tests and benches only: no program depends on this crate. It makes no faults and knows nothing of Tengen, so that the
 //! tests of every part can write their rows the same way. `make faults` names the folder for them and has the example `results`

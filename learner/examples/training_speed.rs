@@ -18,6 +18,7 @@ use tengen_learner::batches::{Batches, SharedWindow};
 use tengen_learner::config::{LearnerConfig, TrainingConfig};
 use tengen_learner::device::DeviceChoice;
 use tengen_learner::loss::{Losses, Targets};
+use tengen_learner::memory;
 use tengen_learner::network::{Mode, Network};
 use tengen_learner::optimiser::MomentumForm;
 use tengen_learner::parameters::Decay;
@@ -166,6 +167,13 @@ fn measure(game: &str, blocks: usize, channels: usize, threads: i32) -> anyhow::
 }
 
 fn main() -> anyhow::Result<()> {
+    memory::keep();
+    // As in the learner, a thread of its own trains.
+    let training = std::thread::spawn(measure_all);
+    training.join().map_err(|_| anyhow::anyhow!("the thread panicked"))?
+}
+
+fn measure_all() -> anyhow::Result<()> {
     let cores = std::thread::available_parallelism()?.get();
     let threads = i32::try_from(cores)?;
     let rows = BenchRows::of("learner")?;

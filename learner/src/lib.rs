@@ -22,6 +22,7 @@ pub mod fidelity;
 mod fixture;
 pub mod learn;
 pub mod loss;
+pub mod memory;
 mod meters;
 pub mod mirror;
 pub mod network;

@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tengen_learner::{Command, Options, bench, learn};
+use tengen_learner::{Command, Options, bench, learn, memory};
 use tengen_service::{args, shutdown, telemetry};
 
 fn main() -> ExitCode {
+    memory::keep();
     tengen_inference::forbid_telemetry();
     tengen_service::tls::install_provider();
     args::exit_status("tengen-learner", start(Options::parse()))

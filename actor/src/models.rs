@@ -156,10 +156,28 @@ impl Models {
 
     async fn fetch_one(&self, id: ModelId) -> Result<Arc<Network>, ModelError> {
         let is_due_again = self.lock().setbacks.is_due(id, self.clock.now());
-        if !is_due_again && let Some(network) = self.held(id) {
-            self.write_again(&network).await?;
-            return Ok(network);
+        match self.held(id) {
+            Some(network) if is_due_again => Ok(self.fetch_again(network).await),
+            Some(network) => {
+                self.write_again(&network).await?;
+                Ok(network)
+            }
+            None => self.fetch_anew(id).await,
         }
+    }
+
+    /// A network whose reduced precision failed and is due again. In fp32 it can be played, whatever happens.
+    async fn fetch_again(&self, network: Arc<Network>) -> Arc<Network> {
+        let id = network.whole.id();
+        self.fetch_anew(id).await.unwrap_or_else(|error| {
+            tracing::warn!(model = %id.short(), %error, "a network was not fetched again and is played as before");
+            let why = error.to_string();
+            self.lock().setbacks.note(id, why, self.clock.now());
+            network
+        })
+    }
+
+    async fn fetch_anew(&self, id: ModelId) -> Result<Arc<Network>, ModelError> {
         let description = self.describe(id).await?;
         let file = RemoteFile {
             network: id,

@@ -1,6 +1,7 @@
 //! Getting work: one lease with every network it needs.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tengen_proto::v1;
@@ -68,6 +69,35 @@ impl Reason {
     }
 }
 
+/// The lease that is on its way, as both sides see it: whoever reports names it, or it would lapse while its networks are
+/// fetched and loaded; whoever prepares it hears when nobody will play it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Coming {
+    lease: Arc<OnceLock<LeaseId>>,
+    pointless: Arc<AtomicBool>,
+}
+
+impl Coming {
+    fn note(&self, lease: LeaseId) {
+        // Nothing else is ever noted: each request has its own.
+        let _ = self.lease.set(lease);
+    }
+
+    /// Its id, once there is one.
+    pub(crate) fn lease(&self) -> Option<LeaseId> {
+        self.lease.get().copied()
+    }
+
+    /// Nobody will play it.
+    pub(crate) fn give_up(&self) {
+        self.pointless.store(true, Ordering::Relaxed);
+    }
+
+    fn is_pointless(&self) -> bool {
+        self.pointless.load(Ordering::Relaxed)
+    }
+}
+
 /// Asks for a lease and fetches its networks; where games are played already, threads find their sessions ready. The first
 /// network ever is measured.
 pub(crate) async fn ask(
@@ -75,6 +105,7 @@ pub(crate) async fn ask(
     run: RunId,
     models: Arc<Models>,
     feeding: Arc<Feeding>,
+    coming: Coming,
     request: v1::GetWorkRequest,
 ) -> Result<Answer, WorkError> {
     let mut request = tonic::Request::new(request);
@@ -96,6 +127,7 @@ pub(crate) async fn ask(
         Some(Work::Order(order)) => {
             let order = order_from_wire(&order)?;
             let lease = order.lease;
+            coming.note(lease);
             let prepared = async {
                 let games = order.plan.games();
                 if games > LEASE_GAMES_MAX {
@@ -106,7 +138,7 @@ pub(crate) async fn ask(
                     pace::settle(&feeding, model).await;
                 }
                 let lease = Lease::new(run, order, fetched)?;
-                make_ready(&feeding, &lease).await;
+                make_ready(&feeding, &lease, &coming).await;
                 Ok(lease)
             };
             prepared
@@ -119,9 +151,10 @@ pub(crate) async fn ask(
 
 /// Loads the sessions that threads will want for this lease, so that no game waits for them. Where that fails they load them
 /// themselves, and say why they cannot.
-async fn make_ready(feeding: &Arc<Feeding>, lease: &Arc<Lease>) {
+async fn make_ready(feeding: &Arc<Feeding>, lease: &Arc<Lease>, coming: &Coming) {
     let (loading, wanted) = (Arc::clone(feeding), Arc::clone(lease));
-    match spawn_blocking(move || loading.prepare(&wanted)).await {
+    let coming = coming.clone();
+    match spawn_blocking(move || loading.prepare(&wanted, || !coming.is_pointless())).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(%error, "sessions were not loaded ahead of their games"),
         Err(error) => tracing::warn!(%error, "loading sessions ahead of their games was broken off"),

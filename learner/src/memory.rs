@@ -1,7 +1,7 @@
 //! How this process gets its memory.
 //!
 //! A step makes and lets go of activations and gradients of tens of megabytes each. By default the C library gives much of
-//! that back to the system at once, which zeroes it, page by page, for the next step: 7 % of the time of training Caro5 with
+//! that back to the system at once, which zeroes it, page by page, for the next step: 6 % of the time of training Caro5 with
 //! 4 blocks of 64 channels on two cores (docs/benchmarks.md).
 
 /// Keeps what was used once for the next step instead of giving it back to the system. **Call it first thing in `main`**. Does

@@ -7,6 +7,7 @@ use tengen_service::backoff::Backoff;
 use tokio::time::{Duration, Instant};
 
 use super::{Actor, CLOSE_MAX, Done, FLUSH_MAX, Stage};
+use crate::work::Coming;
 use crate::{link, work};
 
 impl Actor {
@@ -69,9 +70,11 @@ impl Actor {
         let request = self.work_request();
         let (channel, run) = (self.channel.clone(), self.run.id.clone());
         let (models, feeding) = (Arc::clone(&self.models), Arc::clone(&self.players.feeding));
+        let coming = Coming::default();
+        self.calls.coming = coming.clone();
         self.calls
             .tasks
-            .spawn(async move { Done::Work(work::ask(channel, run, models, feeding, request).await) });
+            .spawn(async move { Done::Work(work::ask(channel, run, models, feeding, coming, request).await) });
     }
 
     fn work_request(&self) -> v1::GetWorkRequest {
@@ -86,6 +89,7 @@ impl Actor {
     /// Games in flight are given up.
     pub(super) fn close(&mut self, now: Instant) {
         self.players.queue.close();
+        self.calls.coming.give_up();
         self.spool.thread.take_all();
         self.stage = Stage::Closing(now + CLOSE_MAX);
     }
@@ -103,6 +107,7 @@ impl Actor {
     }
 
     fn is_flushed(&self) -> bool {
-        self.spool.level.games == 0 && self.leases.returned().is_empty() && !self.calls.report
+        let nothing_comes = !self.calls.report && !self.calls.work;
+        self.spool.level.games == 0 && self.leases.returned().is_empty() && nothing_comes
     }
 }

@@ -156,6 +156,11 @@ impl Actor {
     fn handle_work(&mut self, outcome: Result<Answer, WorkError>, now: Instant) {
         self.calls.work = false;
         match outcome {
+            // Play is over: it came too late to be played by anybody here.
+            Ok(Answer::Lease(lease)) if matches!(self.stage, Stage::Closing(_) | Stage::Flushing(_)) => {
+                self.leases.hand_back(lease.id());
+                self.report(now);
+            }
             Ok(Answer::Lease(lease)) => {
                 self.asking.backoff = Backoff::default();
                 self.asking.waiting.clear();

@@ -38,7 +38,7 @@ use crate::models::Models;
 use crate::options::Options;
 use crate::outbox::Outbox;
 use crate::spool::{Level, Room, Spool, SpoolEvent, Store, Ticket};
-use crate::work::{Answer, WorkError};
+use crate::work::{Answer, Coming, WorkError};
 use crate::worker::WorkerEvent;
 use players::Players;
 use report::Reports;
@@ -142,6 +142,8 @@ struct Calls {
     tasks: JoinSet<Done>,
     connect: bool,
     work: bool,
+    /// The lease that `work` will bring.
+    coming: Coming,
     report: bool,
 }
 

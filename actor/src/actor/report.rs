@@ -67,7 +67,7 @@ impl Actor {
             terminal_visits: self.players.sum(|gauges| &gauges.terminal_visits),
             reused_visits: self.players.sum(|gauges| &gauges.reused_visits),
             queue: u32::try_from(self.spool.level.games).unwrap_or(u32::MAX),
-            lease_ids: wire(&self.leases.ids()),
+            lease_ids: wire(&self.open_leases()),
             returned_lease_ids: wire(&returned),
             provider: self.provider(),
             device: self.options.device.to_string(),
@@ -95,6 +95,12 @@ impl Actor {
             let answer = client.report(request).await.map(tonic::Response::into_inner);
             Done::Report { returned, answer }
         });
+    }
+
+    /// The leases that are played, and the one whose networks are being fetched.
+    fn open_leases(&self) -> Vec<LeaseId> {
+        let coming = self.calls.coming.lease().filter(|_| self.calls.work);
+        self.leases.ids().into_iter().chain(coming).collect()
     }
 
     /// Why nothing is played, for people; empty while games are.

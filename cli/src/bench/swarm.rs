@@ -50,6 +50,10 @@ pub(crate) struct SwarmArgs {
     json: bool,
 }
 
+/// Games a second that may be asked for: the least is one in a quarter of an hour, the most is beyond what any machine takes.
+const PER_SECOND_MIN: f64 = 0.001;
+const PER_SECOND_MAX: f64 = 1e6;
+
 /// How fast games are sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Rate {
@@ -64,9 +68,11 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Rate, String> {
         match text.parse::<f64>() {
-            Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(Rate::Steady(rate)),
+            Ok(rate) if (PER_SECOND_MIN..=PER_SECOND_MAX).contains(&rate) => Ok(Rate::Steady(rate)),
             Err(_) if text == "max" => Ok(Rate::Greatest),
-            _ => Err("a number above 0 or `max` is wanted".to_owned()),
+            _ => Err(format!(
+                "a number from {PER_SECOND_MIN} to {PER_SECOND_MAX} or `max` is wanted"
+            )),
         }
     }
 }

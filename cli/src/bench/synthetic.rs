@@ -38,7 +38,7 @@ pub(super) struct Actor {
     pub(super) games_per_minute: f32,
     /// When its first game is due.
     pub(super) begin: Instant,
-    /// No game is sent from here on.
+    /// No game is begun from here on; one that was waited for at this moment still goes.
     pub(super) end: Instant,
 }
 

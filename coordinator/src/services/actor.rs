@@ -238,6 +238,7 @@ pub(super) fn usage(told: v1::Usage) -> v1::Usage {
     }
 }
 
-fn finite(rate: f32) -> f32 {
+/// A number above or at 0, whatever was told.
+pub(super) fn finite(rate: f32) -> f32 {
     if rate.is_finite() { rate.max(0.0) } else { 0.0 }
 }

@@ -5,7 +5,7 @@ use tengen_proto::v1::learner_service_server::LearnerService;
 use tonic::{Request, Response, Status};
 
 use super::Shared;
-use super::actor::{clipped, text, usage};
+use super::actor::{clipped, finite, text, usage};
 use crate::run::request::{self, LearnerTask};
 use crate::window::RunWindow;
 
@@ -98,7 +98,7 @@ impl LearnerService for LearnerApi {
     }
 }
 
-/// A status whose texts are short and whose usage is of numbers.
+/// A status whose texts are short and whose rates and usage are of numbers.
 fn checked(status: v1::LearnerStatus) -> Result<v1::LearnerStatus, Status> {
     Ok(v1::LearnerStatus {
         device: text("status.device", status.device)?,
@@ -107,6 +107,13 @@ fn checked(status: v1::LearnerStatus) -> Result<v1::LearnerStatus, Status> {
         host: text("status.host", status.host)?,
         build: text("status.build", status.build)?,
         usage: status.usage.map(usage),
+        policy_loss: finite(status.policy_loss),
+        value_loss: finite(status.value_loss),
+        learning_rate: finite(status.learning_rate),
+        steps_per_second: finite(status.steps_per_second),
+        waited_for_batches: finite(status.waited_for_batches).min(1.0),
+        ema_decay: finite(status.ema_decay).min(1.0),
+        illegal_mass: status.illegal_mass.map(finite),
         ..status
     })
 }

@@ -101,12 +101,16 @@ impl BenchRows {
     /// Prints a row and writes it, instead of an earlier one of its name.
     ///
     /// # Errors
-    /// When the file cannot be read or written.
+    /// When the value or the ratio is no number, or the file cannot be read or written.
     ///
     /// # Panics
     /// When `name` is none of [`ROWS`]: nobody would find out what it means.
     pub fn add(&self, name: &str, value: f64, unit: &str, ratio: f64, target: f64) -> io::Result<()> {
         assert!(ROWS.contains(&name), "{name} is not in the list of rows");
+        if !(value.is_finite() && ratio.is_finite()) {
+            let message = format!("{name} came to {value} {unit}, ratio {ratio}: nothing was measured");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let row = BenchRow {
             name: name.to_owned(),

@@ -46,7 +46,7 @@ impl Bucket {
 /// Memory of the host for the planes and answers of a session on the GPU `cuda`, or on the CPU.
 ///
 /// For a GPU it is page-locked: it fetches planes from there and writes answers there without a copy in between. **Never run
-/// on a GPU**: nothing here has one. Where the runtime has no such memory to give, it is ordinary memory, as on a CPU.
+/// on a GPU.** Where the runtime has no such memory to give, it is ordinary memory, as on a CPU.
 pub(crate) fn host_memory(session: &ort::session::Session, cuda: Option<u32>) -> Allocator {
     let Some(index) = cuda.and_then(|index| i32::try_from(index).ok()) else {
         return Allocator::default();

@@ -40,13 +40,13 @@ pub const TOLERANCE_OTHER: f32 = PARITY_TOLERANCE;
 /// A sum of 8-bit products is the same everywhere, but what is rounded to the next sum's input comes from a multiplication
 /// in floating point, whose last digit may tip it: one activation is then a step away, and with it, in part, the next
 /// layer's. Such differences stay below what all the rounding of the network does, and that moves win minus loss by 0.05 on
-/// average at most, or the network is not faithful. Not measured on other processors: docs/audit.md.
+/// average at most, or the network is not faithful. Measured on one CPU and two emulated ones: docs/audit.md.
 pub const TOLERANCE_REDUCED: f32 = 0.02;
 
 /// The same for other devices, which take a file's rounding otherwise: where a CPU adds integers they add floats, and they
 /// compute 16-bit floats in 16 bits, where a CPU computes them in 32.
 ///
-/// Not measured. It is what an actor allows its own device on average: two policies that diverge by 0.02 nats
+/// Not measured. It is what an actor allows a GPU, and anything else that is not a CPU, on average: two policies that diverge by 0.02 nats
 /// ([`FAITHFUL_KL_MAX`](tengen_inference::FAITHFUL_KL_MAX)) are at most 0.1 apart in any probability, by Pinsker's inequality.
 /// More on it in docs/audit.md.
 pub const TOLERANCE_REDUCED_OTHER: f32 = 0.1;

@@ -26,8 +26,8 @@ struct Kind {
     /// One clone is here, and one with each session that a thread holds.
     held: Arc<()>,
     waiting: Vec<Session>,
-    /// The newest lease that names the file.
-    lease: Weak<Lease>,
+    /// The leases that name the file, and such that have ended.
+    leases: Vec<Weak<Lease>>,
 }
 
 /// A session's part in the count of those that threads hold, for as long as this is kept.
@@ -41,7 +41,7 @@ impl Kind {
     }
 
     fn is_named(&self) -> bool {
-        self.lease.strong_count() > 0
+        self.leases.iter().any(|lease| lease.strong_count() > 0)
     }
 }
 
@@ -74,7 +74,9 @@ impl Shelf {
             let mut kinds = self.lock();
             for model in lease.models() {
                 for &device in devices {
-                    kind_of(&mut kinds, model.file_id(), device).lease = Arc::downgrade(lease);
+                    let leases = &mut kind_of(&mut kinds, model.file_id(), device).leases;
+                    leases.retain(|lease| lease.strong_count() > 0);
+                    leases.push(Arc::downgrade(lease));
                 }
             }
             for kind in kinds.iter_mut().filter(|kind| !kind.is_named()) {
@@ -118,7 +120,7 @@ fn kind_of(kinds: &mut Vec<Kind>, file: ModelId, device: Device) -> &mut Kind {
             device,
             held: Arc::default(),
             waiting: Vec::new(),
-            lease: Weak::new(),
+            leases: Vec::new(),
         });
         kinds.len() - 1
     });

@@ -126,10 +126,10 @@ fn a_new_network_is_loaded_by_no_thread_that_plays_and_its_games_are_the_same_to
     let feeding = feeding(SessionsPer::Thread);
     let leases = [lease(1, 6), lease(2, 6), lease(1, 6)];
     // Nobody plays yet: the threads load their first network side by side.
-    feeding.prepare(&leases[0]).unwrap();
+    feeding.prepare(&leases[0], || true).unwrap();
     assert_eq!(feeding.sessions_waiting(), 0);
     let played = in_turn(&feeding, &leases, &|number| {
-        feeding.prepare(&leases[number]).unwrap();
+        feeding.prepare(&leases[number], || true).unwrap();
         // Of the first network every thread has a session.
         let wanted = [0, THREADS, 0][number];
         assert_eq!(feeding.sessions_waiting(), wanted, "before lease {number}");
@@ -149,7 +149,7 @@ fn threads_that_share_a_device_find_one_session_of_a_new_network() {
     let leases = [lease(1, 4), lease(2, 4)];
     feeding.measure(&leases[0].models()[0]).unwrap();
     let played = in_turn(&feeding, &leases, &|number| {
-        feeding.prepare(&leases[number]).unwrap();
+        feeding.prepare(&leases[number], || true).unwrap();
         assert_eq!(feeding.sessions_waiting(), 1);
     });
     assert!(played.iter().all(|thread| thread.loads == [1, 1]), "{played:?}");
@@ -178,16 +178,16 @@ fn no_more_sessions_wait_than_games_want_and_none_for_a_lease_that_is_over() {
     let first = lease(1, 4);
     let played = in_turn(&feeding, &[Arc::clone(&first), Arc::clone(&first)], &|_| {
         let one_game = lease(2, 1);
-        feeding.prepare(&one_game).unwrap();
+        feeding.prepare(&one_game, || true).unwrap();
         assert_eq!(feeding.sessions_waiting(), 1);
         let more = lease(3, 9);
-        feeding.prepare(&more).unwrap();
+        feeding.prepare(&more, || true).unwrap();
         assert_eq!(feeding.sessions_waiting(), 1 + THREADS, "both leases are in hand");
         drop(one_game);
-        feeding.prepare(&more).unwrap();
+        feeding.prepare(&more, || true).unwrap();
         assert_eq!(feeding.sessions_waiting(), THREADS);
         drop(more);
-        feeding.prepare(&first).unwrap();
+        feeding.prepare(&first, || true).unwrap();
         assert_eq!(feeding.sessions_waiting(), 0);
     });
     assert!(played.iter().all(|thread| thread.loads == [1, 1]), "{played:?}");

@@ -69,7 +69,10 @@ impl Reading {
 
     /// What the system tells now, and what follows for the stretch since this reading.
     fn next(&self) -> Reading {
-        let next = Reading::first();
+        self.followed_by(Reading::first())
+    }
+
+    fn followed_by(&self, next: Reading) -> Reading {
         let passed = next.at.duration_since(self.at).as_secs_f32();
         let cores = |time: Duration| time.as_secs_f32() / passed;
         let waits = next.waits.as_ref().zip(self.waits.as_ref());
@@ -197,18 +200,23 @@ mod tests {
     fn cores_are_told_of_the_stretch_between_two_readings() {
         let stretch = Duration::from_secs(10);
         let earlier = |waits| Reading {
-            at: Instant::now()
-                .checked_sub(stretch)
-                .expect("the machine is up for longer"),
+            at: Instant::now(),
             busy: Duration::ZERO,
             waits,
             cores: Cores::default(),
         };
-        let told = earlier(Waits::read()).next();
+        let later = || {
+            let now = Reading::first();
+            Reading {
+                at: now.at + stretch,
+                ..now
+            }
+        };
+        let told = earlier(Waits::read()).followed_by(later());
         assert!(told.cores.busy > 0.0 && told.cores.busy < 1e3, "{told:?}");
         // Some systems tell of no waits: then both readings have none.
         assert_eq!(told.cores.lacking.is_some(), told.waits.is_some());
-        assert_eq!(earlier(None).next().cores.lacking, None);
+        assert_eq!(earlier(None).followed_by(later()).cores.lacking, None);
     }
 
     #[test]

@@ -22,8 +22,9 @@ use crate::waiting::Watch;
 const PLAYED: Duration = Duration::from_secs(30);
 /// Evaluations before the clock starts: every thread has its session, and every game has begun.
 const WARM_UP: u64 = 4_000;
-/// Trained networks that are awaited, one of which is to be played in the reduced precision: the first should be.
-const NETWORKS_MAX: u32 = 8;
+/// How long after the first trained network one is to be played in the reduced precision. Until its lease of the random one
+/// ends, which is sized for a minute and a half, an actor meets none.
+const TAKEN_MAX: Duration = Duration::from_secs(6 * 60);
 /// How long it may take until there are so many of the largest network, and until a report is there. Both are many times what a
 /// slow machine takes.
 const PREPARED_MAX: Duration = Duration::from_secs(30 * 60);
@@ -78,16 +79,19 @@ pub(crate) async fn ground(scenario: &Scenario, threads: usize) -> anyhow::Resul
 /// Waits until every actor plays a trained network in this precision, and ends the training.
 async fn trained(up: &Up, data: &Path, precision: Precision) -> anyhow::Result<()> {
     let what = format!("a trained network that is played in {precision}");
+    let mut first = None;
     Watch::of(up, data)
         .until(&what, PREPARED_MAX, |status| {
             if is_played(status, precision) {
                 return Ok(Some(()));
             }
-            let why = fell_back(status);
-            if status.generation >= NETWORKS_MAX
-                && let Some(why) = why
+            if first.is_none() && status.generation > 0 {
+                first = Some(Instant::now());
+            }
+            if let (Some(first), Some(why)) = (first, fell_back(status))
+                && first.elapsed() > TAKEN_MAX
             {
-                bail!("none of the first {NETWORKS_MAX} is: {why}");
+                bail!("none is after {} generations: {why}", status.generation);
             }
             Ok(None)
         })

@@ -122,6 +122,8 @@ samples_per_position = 0.1
 window_min_positions = {window_min}
 [export]
 precisions = [{precisions}]
+# A network of a few steps hardly tells its actions apart.
+policy_agreement_min = 0.5
 [actor]
 precision = "{precision}"
 games = {games}

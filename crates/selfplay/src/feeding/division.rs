@@ -69,7 +69,7 @@ const CPU: Habit = Habit {
 };
 
 /// A GPU: each of its threads has the games for one large batch. All games ask in turn, so the more there are, the more answers
-/// come between two questions of one game; 512 have the room for each that 128 have on a CPU. Not measured: no GPU was at hand.
+/// come between two questions of one game; 512 have the room for each that 128 have on a CPU. Not measured on a GPU.
 const GPU: Habit = Habit {
     sessions_per: SessionsPer::Device,
     batch_max: 256,

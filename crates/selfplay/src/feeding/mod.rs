@@ -161,14 +161,15 @@ impl Feeding {
     }
 
     /// Loads the sessions that threads will want for the games of `lease`, so that they need not: as many as there are
-    /// threads without one, and no more than games. Blocks for as long as that takes; play goes on beside it.
+    /// threads without one, and no more than games. Blocks for as long as that takes, or until `go_on` (asked before each)
+    /// says no; play goes on beside it.
     ///
     /// Where no thread has a session of any network, nothing is loaded: no game would be stopped, and the threads load theirs
     /// side by side. Sessions that still wait of networks which no lease names any more are dropped.
     ///
     /// # Errors
     /// When a network cannot be loaded. Threads will meet the same error.
-    pub fn prepare(&self, lease: &Arc<Lease>) -> Result<(), EvaluateError> {
+    pub fn prepare(&self, lease: &Arc<Lease>, go_on: impl Fn() -> bool) -> Result<(), EvaluateError> {
         let sessions = self.sessions();
         self.shelf.keep_for(lease, self.division.devices().as_slice());
         if !self.shelf.is_in_use() {
@@ -179,7 +180,7 @@ impl Feeding {
             let file = model.file_id();
             for (place, options) in sessions.iter().enumerate() {
                 let threads = self.division.sessions_on(place);
-                while self.shelf.wants(file, options.device, games, threads) {
+                while go_on() && self.shelf.wants(file, options.device, games, threads) {
                     let loaded = Session::load(model.bytes(), options);
                     let session = loaded.map_err(|source| EvaluateError::Inference {
                         model: model.id(),

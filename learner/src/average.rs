@@ -1,7 +1,7 @@
 //! An exponential moving average of everything that a network is: its trained parameters and its batch-norm statistics.
 //!
 //! With a learning rate that stays the same, the newest weights go on jumping about where training has brought them; their
-//! average lies in the middle of that and plays better. It is what is published; training itself never looks at it.
+//! average lies in the middle of that. It is what is published; training itself never looks at it.
 
 use tch::TchError;
 

@@ -162,6 +162,15 @@ impl Board {
         self.for_each_bit(|word| self.stones[colour.index()].0[word], &mut each);
     }
 
+    /// The stones of `colour` in one row, a bit a column.
+    pub(crate) fn row(&self, row: usize, colour: Colour) -> u32 {
+        let first = row * self.cols();
+        let words = &self.stones[colour.index()].0;
+        let next = words.get(first / 64 + 1).copied().unwrap_or(0);
+        let bits = (u128::from(next) << 64 | u128::from(words[first / 64])) >> (first % 64);
+        bits as u32 & ((1 << self.cols()) - 1)
+    }
+
     /// The maximal run of `colour` through `cell` in one of the [`DIRECTIONS`], as if such a stone lay on `cell`.
     pub fn run(&self, cell: usize, colour: Colour, (row_step, col_step): (i8, i8)) -> Run {
         let (behind, far) = self.walk(cell, colour, row_step, col_step);

@@ -250,7 +250,7 @@ fn threats_of_the_other_colour_have_their_own_plane() {
     assert_eq!(seen, [vec![], vec![109, 110, 111, 112], vec![]]);
 }
 
-/// The definitions R14 and R15, word by word and without any regard to speed.
+/// What the planes' own descriptions say, word by word and without any regard to speed.
 fn threats_by_definition(board: &Board, colour: Colour, rule: LineRule) -> Vec<u8> {
     let cells = board.cells();
     let mut planes = vec![0; 3 * cells];

@@ -28,6 +28,9 @@ const WINDOW_BYTES_MAX: usize = 32 << 20;
 const BATCH_GAMES_MAX: usize = 256;
 /// Bytes that are made durable together at most, but for the last game.
 const BATCH_BYTES_MAX: usize = 8 << 20;
+/// How long a finished game waits for others that are made durable with it. Games of small boards end dozens of times a second,
+/// and each sync, here and at the coordinator, takes the playing threads' cores and caches for a moment.
+const LINGER: Duration = Duration::from_millis(100);
 /// A disk that fills up again and again as verdicts make a little room is mentioned once in this time.
 const SAY_AGAIN_AFTER: Duration = Duration::from_secs(600);
 /// Orders that may wait: one for each game handed out, and a few words.
@@ -96,8 +99,19 @@ impl Spool {
         finished: Receiver<WorkerEvent>,
         events: mpsc::Sender<SpoolEvent>,
     ) -> io::Result<Spool> {
+        Spool::start_lingering(LINGER, store, finished, events)
+    }
+
+    /// The same, with so long a wait for other games instead of [`LINGER`].
+    fn start_lingering(
+        linger: Duration,
+        store: Store,
+        finished: Receiver<WorkerEvent>,
+        events: mpsc::Sender<SpoolEvent>,
+    ) -> io::Result<Spool> {
         let (orders, received) = bounded(ORDERS_MAX);
         let keeper = Keeper {
+            linger,
             store,
             finished,
             orders: received,
@@ -156,6 +170,14 @@ struct Batch {
     events: Vec<SpoolEvent>,
     games: usize,
     bytes: usize,
+    /// When it is made durable although there is room for more: [`LINGER`] after its first game.
+    due: Option<Instant>,
+}
+
+impl Batch {
+    fn is_full(&self) -> bool {
+        self.games >= BATCH_GAMES_MAX || self.bytes >= BATCH_BYTES_MAX
+    }
 }
 
 /// A game that belongs in `rejected/`, and the one that it was among those handed out.
@@ -180,6 +202,7 @@ struct Full {
 struct Deaf;
 
 struct Keeper {
+    linger: Duration,
     store: Store,
     finished: Receiver<WorkerEvent>,
     orders: Receiver<Order>,
@@ -233,11 +256,24 @@ impl Keeper {
         self.store.close()
     }
 
-    /// Waits for something to do and takes in what else is there; false when the event loop is gone.
+    /// Waits for something to do and takes in what else is there, and what comes while games linger; false when the event
+    /// loop is gone.
     fn gather(&mut self) -> Result<bool, SpoolError> {
+        loop {
+            if !self.gather_what_is_there()? {
+                return Ok(false);
+            }
+            if !self.lingers() {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn gather_what_is_there(&mut self) -> Result<bool, SpoolError> {
         let nothing = never();
         let finished = if self.takes() { &self.finished } else { &nothing };
         let retry = self.full.as_ref().and_then(|full| full.retry_at).map_or_else(never, at);
+        let due = self.batch.due.filter(|_| self.full.is_none()).map_or_else(never, at);
         select! {
             recv(self.orders) -> order => match order {
                 Ok(order) => self.obey(order)?,
@@ -246,20 +282,30 @@ impl Keeper {
             recv(finished) -> event => match event {
                 Ok(event) => self.take(event),
                 // Every playing thread has ended.
-                Err(_) => self.finished = never(),
+                Err(_) => {
+                    self.finished = never();
+                    self.batch.due = None;
+                }
             },
             recv(retry) -> _ => {}
+            recv(due) -> _ => {}
         }
         while let Ok(order) = self.orders.try_recv() {
             self.obey(order)?;
         }
-        while self.takes() && self.batch.games < BATCH_GAMES_MAX && self.batch.bytes < BATCH_BYTES_MAX {
+        while self.takes() && !self.batch.is_full() {
             match self.finished.try_recv() {
                 Ok(event) => self.take(event),
                 Err(_) => break,
             }
         }
         Ok(true)
+    }
+
+    /// Whether games that are taken in wait for more: not when the spool takes none, nor when nobody plays any more.
+    fn lingers(&self) -> bool {
+        let early = self.batch.due.is_some_and(|due| Instant::now() < due);
+        early && !self.take_all && !self.batch.is_full() && self.takes()
     }
 
     fn takes(&self) -> bool {
@@ -276,7 +322,10 @@ impl Keeper {
     fn take(&mut self, event: WorkerEvent) {
         let batch = &mut self.batch;
         match event {
-            WorkerEvent::Notice(notice) => batch.events.push(SpoolEvent::Notice(notice)),
+            WorkerEvent::Notice(notice) => {
+                batch.events.push(SpoolEvent::Notice(notice));
+                batch.due = None;
+            }
             WorkerEvent::Finished { id, game } if game.len() > RECORD_BYTES_MAX => {
                 let bytes = game.len();
                 batch.events.push(SpoolEvent::TooLarge { id, bytes });
@@ -291,6 +340,7 @@ impl Keeper {
                 self.store.append(&game);
                 batch.games += 1;
                 batch.bytes += game.len();
+                batch.due.get_or_insert_with(|| Instant::now() + self.linger);
                 match batch.events.last_mut() {
                     Some(SpoolEvent::Kept(ids)) => ids.push(id),
                     _ => batch.events.push(SpoolEvent::Kept(vec![id])),

@@ -159,6 +159,10 @@ pub(crate) struct Flight<G: Game> {
     script: Vec<Action>,
     plies: Vec<PlyRecord>,
     leaves: Vec<Leaf<G>>,
+    /// How many of them have been applied.
+    leaves_answered: usize,
+    /// The leaves after those, once all of them have been applied.
+    leaves_next: Vec<Leaf<G>>,
     scratch: Vec<Action>,
     tracer: Option<Tracer>,
     effort: Effort,
@@ -185,6 +189,8 @@ impl<G: Game> Flight<G> {
             script: Vec::new(),
             plies: Vec::new(),
             leaves: Vec::new(),
+            leaves_answered: 0,
+            leaves_next: Vec::new(),
             scratch: Vec::new(),
             tracer: None,
             effort: Effort::default(),
@@ -207,6 +213,9 @@ impl<G: Game> Flight<G> {
 
     /// Plays on until leaves need evaluations or the game is over. At most `leaves_max` leaves wait at a time.
     pub(crate) fn step(&mut self, leaves_max: usize) -> Result<Step, FlightError> {
+        if !self.leaves.is_empty() {
+            return Ok(Step::Waiting);
+        }
         loop {
             if let Some(outcome) = self.state.outcome() {
                 return Ok(Step::Over(outcome));
@@ -268,18 +277,30 @@ impl<G: Game> Flight<G> {
         }
     }
 
-    /// Backs up the evaluation of waiting leaf number `leaf`.
-    pub(crate) fn apply(&mut self, leaf: usize, evaluation: &Evaluation<'_>) -> Result<(), FlightError> {
+    /// Backs up the evaluation of waiting leaf number `leaf`; each is to be answered once. The last of them makes the search go
+    /// on, while its tree is at hand, to the at most `leaves_max` leaves that wait from the next round on.
+    pub(crate) fn apply(
+        &mut self,
+        leaf: usize,
+        evaluation: &Evaluation<'_>,
+        leaves_max: usize,
+    ) -> Result<(), FlightError> {
         let acting = self.acting();
         if let Mind::Search { tree, .. } = &mut self.minds[acting] {
             tree.apply(self.leaves[leaf].id, evaluation)?;
+            self.leaves_answered += 1;
+            if self.leaves_answered == self.leaves.len() {
+                tree.gather(leaves_max, &mut self.leaves_next);
+            }
         }
         Ok(())
     }
 
-    /// Says that every waiting leaf has been applied.
-    pub(crate) fn leaves_applied(&mut self) {
+    /// Ends a round, in which every waiting leaf has been applied.
+    pub(crate) fn end_round(&mut self) {
         self.leaves.clear();
+        self.leaves_answered = 0;
+        std::mem::swap(&mut self.leaves, &mut self.leaves_next);
     }
 
     /// The position now.

@@ -157,7 +157,7 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
             self.evaluate_all(&model, first)?;
         }
         for entry in &mut self.entries {
-            entry.flight.leaves_applied();
+            entry.flight.end_round();
         }
         Ok(())
     }
@@ -201,7 +201,8 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
                 policy_logits,
                 wdl_logits,
             };
-            return Ok(self.entries[entry].flight.apply(leaf, &answer)?);
+            let leaves_max = self.options.leaves_per_game;
+            return Ok(self.entries[entry].flight.apply(leaf, &answer, leaves_max)?);
         }
         self.lens.turn(symmetry, &mut self.planes[at..end]);
         self.waiting.push(Waiting {
@@ -245,6 +246,7 @@ impl<G: Game, E: Evaluator, T> Pool<G, E, T> {
                     policy_logits,
                     wdl_logits,
                 },
+                self.options.leaves_per_game,
             )?;
         }
         self.counters.evaluations += n as u64;

@@ -40,11 +40,15 @@ struct Rig {
 
 impl Rig {
     fn start(data: &Path, bytes_max: u64) -> Rig {
+        Rig::start_lingering(LINGER, data, bytes_max)
+    }
+
+    fn start_lingering(linger: Duration, data: &Path, bytes_max: u64) -> Rig {
         let (games, finished) = bounded(1);
         let (sender, events) = mpsc::channel(4);
         let store = Store::open(data, bytes_max).unwrap();
         Rig {
-            spool: Spool::start(store, finished, sender).unwrap(),
+            spool: Spool::start_lingering(linger, store, finished, sender).unwrap(),
             games,
             events,
         }
@@ -104,6 +108,48 @@ async fn a_full_spool_takes_nothing_until_verdicts_make_room() {
         tickets.push(ticket);
     }
     player.join().unwrap().unwrap();
+    rig.close().await;
+}
+
+fn kept(event: &SpoolEvent) -> Option<Vec<u32>> {
+    match event {
+        SpoolEvent::Kept(ids) => Some(ids.iter().map(|id| id.index).collect()),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn games_wait_for_others_until_they_are_many_or_somebody_has_something_to_say() {
+    let data = tempfile::tempdir().unwrap();
+    let an_hour = Duration::from_secs(3_600);
+    let mut rig = Rig::start_lingering(an_hour, data.path(), 1 << 20);
+    (0..3).for_each(|index| rig.games.send(finished(index, 100)).unwrap());
+    let refused = |index| {
+        let reason = "no place".to_owned();
+        WorkerEvent::Notice(Notice::Refused { id: id(index), reason })
+    };
+    rig.games.send(refused(9)).unwrap();
+    assert_eq!(rig.until(kept).await, [0, 1, 2]);
+
+    let many = BATCH_GAMES_MAX as u32;
+    let games = rig.games.clone();
+    let player = std::thread::spawn(move || (0..many).try_for_each(|index| games.send(finished(index, 100))));
+    assert_eq!(rig.until(kept).await, (0..many).collect::<Vec<_>>());
+    player.join().unwrap().unwrap();
+
+    // Nobody waits for games that are not going to come.
+    rig.games.send(finished(7, 100)).unwrap();
+    rig.spool.take_all();
+    assert_eq!(rig.until(kept).await, [7]);
+    rig.close().await;
+}
+
+#[tokio::test]
+async fn a_game_that_no_other_joins_is_kept_soon() {
+    let data = tempfile::tempdir().unwrap();
+    let mut rig = Rig::start(data.path(), 1 << 20);
+    rig.games.send(finished(0, 100)).unwrap();
+    assert_eq!(rig.until(kept).await, [0]);
     rig.close().await;
 }
 

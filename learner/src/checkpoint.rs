@@ -1,29 +1,28 @@
 //! Checkpoints: everything that training needs to go on exactly where it was, in one file that is whole or absent.
 //!
-//! A checkpoint is a safetensors file: the tensors (weights, momentum, batch-norm statistics, and the average of weights and
-//! statistics where one is kept) as they are, and beside them the [`TrainingState`] as JSON and a hash over both. There is no
-//! generator state to save: the batch of a step is drawn from (seed, step) alone, so the step **is** the sampler's cursor.
+//! It holds the tensors (weights, momentum, batch-norm statistics, and the average of weights and statistics where one is kept)
+//! and the [`TrainingState`]. There is no generator state to save: the batch of a step is drawn from (seed, step) alone, so
+//! the step **is** the sampler's cursor.
 //!
 //! Without an average a checkpoint is what builds that knew none wrote and read.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use tch::{TchError, Tensor};
 use tengen_records::ModelId;
 use tengen_replay::StepLimit;
 use tengen_service::files::{self, WriteError};
 
-use crate::parameters::{read_values, write_values};
+use crate::parameters::write_values;
 
-/// Version of the file's meaning; readers refuse what they do not know.
-const VERSION: u32 = 1;
+mod format;
+
+use format::{EncodeError, SavedTensor};
+
 /// How many checkpoints stay: the newest, and one to fall back on.
 const KEPT: usize = 2;
-const STATE_KEY: &str = "tengen";
-const DIGEST_KEY: &str = "blake3";
 const PREFIX: &str = "checkpoint-";
 const SUFFIX: &str = ".safetensors";
 
@@ -149,13 +148,6 @@ pub struct LineModel {
     pub model_id: String,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Header {
-    version: u32,
-    state: TrainingState,
-}
-
 /// A checkpoint that was read whole.
 #[derive(Debug)]
 pub struct Checkpoint {
@@ -164,12 +156,6 @@ pub struct Checkpoint {
     /// What was saved beside the tensors.
     pub state: TrainingState,
     tensors: HashMap<String, SavedTensor>,
-}
-
-#[derive(Debug)]
-struct SavedTensor {
-    shape: Vec<i64>,
-    values: Vec<f32>,
 }
 
 impl Checkpoint {
@@ -206,7 +192,7 @@ impl CheckpointFolder {
     /// The checkpoint as it will be written.
     pub fn encode(&self, tensors: &[(String, Tensor)], state: &TrainingState) -> Result<Encoded, CheckpointError> {
         let name = format!("{PREFIX}{:012}{SUFFIX}", state.step);
-        let bytes = encode(tensors, state).map_err(|reason| match reason {
+        let bytes = format::encode(tensors, state).map_err(|reason| match reason {
             EncodeError::Tensor { name, source } => CheckpointError::Tensor { name, source },
             EncodeError::NotFinite { name } => CheckpointError::NotFinite { name },
             EncodeError::Format(reason) => CheckpointError::Damaged {
@@ -318,9 +304,14 @@ impl Checkpoint {
             path: path.to_owned(),
             source,
         })?;
-        decode(path, &bytes).map_err(|reason| CheckpointError::Damaged {
+        let (state, tensors) = format::decode(&bytes).map_err(|reason| CheckpointError::Damaged {
             path: path.to_owned(),
             reason,
+        })?;
+        Ok(Checkpoint {
+            path: path.to_owned(),
+            state,
+            tensors,
         })
     }
 
@@ -359,103 +350,10 @@ impl Checkpoint {
     }
 }
 
-enum EncodeError {
-    Tensor { name: String, source: TchError },
-    NotFinite { name: String },
-    Format(String),
-}
-
-fn encode(named: &[(String, Tensor)], state: &TrainingState) -> Result<Vec<u8>, EncodeError> {
-    let mut tensors = Vec::new();
-    for (name, tensor) in named {
-        let values = read_values(tensor).map_err(|source| EncodeError::Tensor {
-            name: name.clone(),
-            source,
-        })?;
-        if !values.iter().all(|value| value.is_finite()) {
-            return Err(EncodeError::NotFinite { name: name.clone() });
-        }
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        let shape: Vec<usize> = tensor.size().iter().map(|&size| size as usize).collect();
-        tensors.push((name.clone(), shape, bytes));
-    }
-    tensors.sort();
-    let format = |error: &dyn std::fmt::Display| EncodeError::Format(error.to_string());
-    let header = Header {
-        version: VERSION,
-        state: state.clone(),
-    };
-    let header = serde_json::to_string(&header).map_err(|error| format(&error))?;
-    let parts = tensors
-        .iter()
-        .map(|(name, shape, bytes)| (name.as_str(), shape.as_slice(), bytes.as_slice()));
-    let digest = digest(&header, parts);
-    let mut views = Vec::new();
-    for (name, shape, bytes) in &tensors {
-        let view = TensorView::new(Dtype::F32, shape.clone(), bytes).map_err(|error| format(&error))?;
-        views.push((name.as_str(), view));
-    }
-    let metadata = HashMap::from([(STATE_KEY.to_owned(), header), (DIGEST_KEY.to_owned(), digest)]);
-    safetensors::serialize(views, &Some(metadata)).map_err(|error| format(&error))
-}
-
-fn decode(path: &Path, bytes: &[u8]) -> Result<Checkpoint, String> {
-    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| error.to_string())?;
-    let texts = metadata.metadata().as_ref().ok_or("it has no metadata")?;
-    let text = |key: &str| texts.get(key).ok_or_else(|| format!("its metadata lacks {key:?}"));
-    let header_text = text(STATE_KEY)?;
-    let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
-    let mut views = file.tensors();
-    views.sort_by(|left, right| left.0.cmp(&right.0));
-    let found = digest(
-        header_text,
-        views
-            .iter()
-            .map(|(name, view)| (name.as_str(), view.shape(), view.data())),
-    );
-    if &found != text(DIGEST_KEY)? {
-        return Err(format!("its content has hash {found}, not the one written in it"));
-    }
-    let header: Header = serde_json::from_str(header_text).map_err(|error| error.to_string())?;
-    if header.version != VERSION {
-        return Err(format!("its version is {}, this build reads {VERSION}", header.version));
-    }
-    let mut tensors = HashMap::new();
-    for (name, view) in views {
-        if view.dtype() != Dtype::F32 {
-            return Err(format!("tensor {name} is not of 32-bit floats"));
-        }
-        let (words, _) = view.data().as_chunks::<4>();
-        let values = words.iter().map(|&word| f32::from_le_bytes(word)).collect();
-        let shape = view.shape().iter().map(|&size| size as i64).collect();
-        tensors.insert(name, SavedTensor { shape, values });
-    }
-    Ok(Checkpoint {
-        path: path.to_owned(),
-        state: header.state,
-        tensors,
-    })
-}
-
-/// A hash over the state and every tensor's name, shape and bytes, in the order given.
-fn digest<'a>(header: &str, tensors: impl Iterator<Item = (&'a str, &'a [usize], &'a [u8])>) -> String {
-    let mut hasher = blake3::Hasher::new();
-    let mut part = |bytes: &[u8]| {
-        hasher.update(&(bytes.len() as u64).to_le_bytes());
-        hasher.update(bytes);
-    };
-    part(header.as_bytes());
-    for (name, shape, bytes) in tensors {
-        part(name.as_bytes());
-        part(format!("{shape:?}").as_bytes());
-        part(bytes);
-    }
-    hasher.finalize().to_hex().to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parameters::read_values;
 
     #[test]
     fn only_another_learners_later_network_is_of_another_line() {

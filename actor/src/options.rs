@@ -60,6 +60,10 @@ pub struct Options {
     /// rejected/ in the data folder, with the reason
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 30, value_parser = clap::value_parser!(u64).range(SPOOL_BYTES_MIN..))]
     pub spool_bytes_max: u64,
+    /// How long a finished game waits for others that are synced to the disk and sent together with it, milliseconds; 0 syncs
+    /// each at once, which costs small boards some of their speed
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=10_000))]
+    pub spool_linger_ms: u32,
     /// ONNX Runtime's library, or the folder it is in [default: looked up, for openvino the one that has it]
     #[arg(long, value_name = "PATH")]
     pub onnxruntime: Option<PathBuf>,
@@ -107,6 +111,11 @@ impl Options {
             sessions_per: self.share_sessions.then_some(SessionsPer::Device),
             cache_mib: number(self.cache_mib),
         }
+    }
+
+    /// How long a finished game waits for others that are made durable with it.
+    pub(crate) fn spool_linger(&self) -> Duration {
+        Duration::from_millis(u64::from(self.spool_linger_ms))
     }
 
     /// How long games in flight may go on once the actor is asked to stop.

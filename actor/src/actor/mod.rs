@@ -213,7 +213,7 @@ struct Actor {
 
 impl SpoolEnd {
     /// Starts the spool's thread, which keeps what comes from `finished`.
-    fn start(store: Store, finished: Receiver<WorkerEvent>) -> io::Result<SpoolEnd> {
+    fn start(linger: Duration, store: Store, finished: Receiver<WorkerEvent>) -> io::Result<SpoolEnd> {
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let level = Level {
             games: store.games(),
@@ -221,7 +221,7 @@ impl SpoolEnd {
             room: Room::Everything,
         };
         Ok(SpoolEnd {
-            thread: Spool::start(store, finished, sender)?,
+            thread: Spool::start(linger, store, finished, sender)?,
             events: Some(events),
             level,
         })
@@ -255,7 +255,8 @@ impl Actor {
         let Joined { me, channel, run, link } = joined;
         let (threads, games) = (feeding.division().threads(), feeding.division().games());
         let (finished, spooled) = crossbeam_channel::bounded(FINISHED_MAX);
-        let spool = SpoolEnd::start(store, spooled).context("failed to start the spool's thread")?;
+        let spool =
+            SpoolEnd::start(options.spool_linger(), store, spooled).context("failed to start the spool's thread")?;
         let cache_bytes = feeding.division().cache_bytes();
         let cache = EvaluationCache::new(cache_bytes, run.game.spec().actions.len()).map(Arc::new);
         let players = Players::start(feeding, &run.game, cache.as_ref(), &finished)

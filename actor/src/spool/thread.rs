@@ -28,9 +28,6 @@ const WINDOW_BYTES_MAX: usize = 32 << 20;
 const BATCH_GAMES_MAX: usize = 256;
 /// Bytes that are made durable together at most, but for the last game.
 const BATCH_BYTES_MAX: usize = 8 << 20;
-/// How long a finished game waits for others that are made durable with it. Games of small boards end dozens of times a second,
-/// and each sync, here and at the coordinator, takes the playing threads' cores and caches for a moment.
-const LINGER: Duration = Duration::from_millis(100);
 /// A disk that fills up again and again as verdicts make a little room is mentioned once in this time.
 const SAY_AGAIN_AFTER: Duration = Duration::from_secs(600);
 /// Orders that may wait: one for each game handed out, and a few words.
@@ -93,17 +90,10 @@ pub(crate) struct Spool {
 }
 
 impl Spool {
-    /// Starts the thread.
+    /// Starts the thread. A finished game waits for others, `linger` at most, that are made durable with it: games of small
+    /// boards end dozens of times a second, and each sync, here and at the coordinator, takes the playing threads' cores and
+    /// caches for a moment.
     pub(crate) fn start(
-        store: Store,
-        finished: Receiver<WorkerEvent>,
-        events: mpsc::Sender<SpoolEvent>,
-    ) -> io::Result<Spool> {
-        Spool::start_lingering(LINGER, store, finished, events)
-    }
-
-    /// The same, with so long a wait for other games instead of [`LINGER`].
-    fn start_lingering(
         linger: Duration,
         store: Store,
         finished: Receiver<WorkerEvent>,
@@ -170,7 +160,7 @@ struct Batch {
     events: Vec<SpoolEvent>,
     games: usize,
     bytes: usize,
-    /// When it is made durable although there is room for more: [`LINGER`] after its first game.
+    /// When it is made durable although there is room for more.
     due: Option<Instant>,
 }
 

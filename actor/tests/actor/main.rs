@@ -61,6 +61,7 @@ pub(crate) fn options_at(join: String, data: &Path) -> Options {
         onnxruntime: None,
         drain_seconds: 20,
         spool_bytes_max: SPOOL_BYTES_MAX,
+        spool_linger_ms: 20,
         clock: Clock::default(),
     }
 }

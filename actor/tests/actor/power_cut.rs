@@ -23,10 +23,10 @@ use crate::{ANY_PORT, self_play};
 const REFUSED: u32 = 3;
 
 /// Starts a process, and returns once it has registered: an order that is written before could be handed out in answer to
-/// what the killed one asked last.
-async fn start(peer: &Peer, under: &[OsString], games: u32, server: &Server, data: &Path) -> Process {
+/// what the killed one asked last, and a signal that is sent before could come before there is anybody to drain.
+async fn start(peer: &Peer, under: &[OsString], options: &[&str], server: &Server, data: &Path) -> Process {
     let before = peer.state().registered;
-    let process = Process::start_under(under, games, &server.url(), data);
+    let process = Process::start_under(under, options, &server.url(), data);
     peer.until("a registration", |state| state.registered > before).await;
     process
 }
@@ -37,12 +37,16 @@ async fn record(peer: &Peer, server: &Server, data: &Path, trace: &Path) {
     let games = scaled(120, 400) as u32;
     let mut all = 0;
     for round in 0..rounds {
-        // One game at a time has a write and an fsync of its own; eight at a time share them.
-        let parallel = if round % 2 == 0 { 1 } else { 8 };
+        // One game at a time that does not linger has a write and an fsync of its own; eight at a time share them.
+        let options: &[&str] = if round % 2 == 0 {
+            &["--games", "1", "--spool-linger-ms", "0"]
+        } else {
+            &["--games", "8", "--spool-linger-ms", "20"]
+        };
         peer.state().mood = Mood::Silence;
         // What the process of before said last does not speak for this one.
         peer.state().reports.clear();
-        let process = start(peer, &recorder(trace), parallel, server, data).await;
+        let process = start(peer, &recorder(trace), options, server, data).await;
         peer.order(2 * round + 1, self_play(games), 4);
         all += games;
         peer.until("a lease's games on the disk", |state| {
@@ -52,7 +56,7 @@ async fn record(peer: &Peer, server: &Server, data: &Path, trace: &Path) {
         process.signal_recorded("KILL").await;
 
         peer.state().mood = Mood::Reject(REFUSED);
-        let process = start(peer, &recorder(trace), parallel, server, data).await;
+        let process = start(peer, &recorder(trace), options, server, data).await;
         peer.order(2 * round + 2, self_play(games), 4);
         all += games;
         peer.until("a verdict for every game", |state| {
@@ -182,12 +186,13 @@ async fn no_game_that_was_sent_or_counted_is_lost_by_a_power_cut_at_any_moment()
         let mut games = games_in(&data);
         games.retain(|&id, game| !is_refused(&data, id, game));
         peer.state().arrivals.clear();
-        let process = Process::start(&server.url(), &data);
+        let process = start(&peer, &[], &["--games", "8"], &server, &data).await;
         peer.until("every game that the cut left", |state| {
             games.keys().all(|id| state.arrivals.contains_key(id))
         })
         .await;
-        assert!(process.terminate().await.success());
+        let status = process.terminate().await;
+        assert!(status.success(), "restart {restart}: {status}");
         assert!(segments(&data).is_empty());
     }
     let proof = proof.count("cuts", cuts).count("calls", trace.len());

@@ -12,23 +12,29 @@ use crate::peer::{Mood, Peer, Server};
 use crate::spool::{segments, spooled};
 use crate::{ANY_PORT, Running, options, self_play};
 
+/// What most processes are told beside everything else.
+const EIGHT_GAMES: [&str; 2] = ["--games", "8"];
+
 /// A running process. Dropping it kills it.
 pub(crate) struct Process(Child);
 
 impl Process {
     pub(crate) fn start(url: &str, data: &Path) -> Process {
-        Process::start_under(&[], 8, url, data)
+        Process::start_under(&[], &EIGHT_GAMES, url, data)
     }
 
-    /// The same under another program, for example a recorder, with so many games at once.
-    pub(crate) fn start_under(wrapper: &[OsString], games: u32, url: &str, data: &Path) -> Process {
-        Process(command(wrapper, games, url, data).spawn().unwrap())
+    /// The same under another program, for example a recorder, with more options.
+    pub(crate) fn start_under(wrapper: &[OsString], options: &[&str], url: &str, data: &Path) -> Process {
+        Process(command(wrapper, url, data).args(options).spawn().unwrap())
     }
 
     /// One that writes into `log` what becomes of its sessions.
     pub(crate) fn start_logged(log: File, url: &str, data: &Path) -> Process {
-        let mut command = command(&[], 8, url, data);
-        command.args(["--log", "info,tengen_selfplay=debug"]).stderr(log);
+        let mut command = command(&[], url, data);
+        command
+            .args(EIGHT_GAMES)
+            .args(["--log", "info,tengen_selfplay=debug"])
+            .stderr(log);
         Process(command.spawn().unwrap())
     }
 
@@ -59,7 +65,7 @@ impl Process {
     }
 }
 
-fn command(wrapper: &[OsString], games: u32, url: &str, data: &Path) -> Command {
+fn command(wrapper: &[OsString], url: &str, data: &Path) -> Command {
     let mut words = wrapper.to_vec();
     words.push(env!("CARGO_BIN_EXE_tengen-actor").into());
     let mut command = Command::new(&words[0]);
@@ -68,8 +74,6 @@ fn command(wrapper: &[OsString], games: u32, url: &str, data: &Path) -> Command 
         .args([
             "--join",
             url,
-            "--games",
-            &games.to_string(),
             "--batch-max",
             "8",
             "--threads",

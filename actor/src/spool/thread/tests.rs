@@ -40,7 +40,7 @@ struct Rig {
 
 impl Rig {
     fn start(data: &Path, bytes_max: u64) -> Rig {
-        Rig::start_lingering(LINGER, data, bytes_max)
+        Rig::start_lingering(Duration::from_millis(50), data, bytes_max)
     }
 
     fn start_lingering(linger: Duration, data: &Path, bytes_max: u64) -> Rig {
@@ -48,7 +48,7 @@ impl Rig {
         let (sender, events) = mpsc::channel(4);
         let store = Store::open(data, bytes_max).unwrap();
         Rig {
-            spool: Spool::start_lingering(linger, store, finished, sender).unwrap(),
+            spool: Spool::start(linger, store, finished, sender).unwrap(),
             games,
             events,
         }

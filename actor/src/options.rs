@@ -62,7 +62,7 @@ pub struct Options {
     pub spool_bytes_max: u64,
     /// How long a finished game waits for others that are synced to the disk and sent together with it, milliseconds; 0 syncs
     /// each at once, which costs small boards some of their speed
-    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=10_000))]
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=1_000))]
     pub spool_linger_ms: u32,
     /// ONNX Runtime's library, or the folder it is in [default: looked up, for openvino the one that has it]
     #[arg(long, value_name = "PATH")]

@@ -110,6 +110,7 @@ impl Spool {
             batch: Batch::default(),
             out: HashMap::new(),
             out_bytes: 0,
+            holds_back: false,
             last_ticket: 0,
             told: None,
             aside: VecDeque::new(),
@@ -162,6 +163,8 @@ struct Batch {
     bytes: usize,
     /// When it is made durable although there is room for more.
     due: Option<Instant>,
+    /// Whether something in it is waited for: it does not linger.
+    urgent: bool,
 }
 
 impl Batch {
@@ -202,6 +205,8 @@ struct Keeper {
     /// Games with the event loop: their segment and length.
     out: HashMap<Ticket, (u64, usize)>,
     out_bytes: usize,
+    /// Whether more durable games wait until some of these have verdicts.
+    holds_back: bool,
     last_ticket: u64,
     /// The level last told.
     told: Option<Level>,
@@ -227,7 +232,7 @@ impl Keeper {
     /// Keeps games until the event loop is gone.
     fn keep(&mut self) -> Result<(), SpoolError> {
         let mut heard = self.tell()?;
-        while heard.is_ok() && self.gather()? {
+        while heard.is_ok() && self.gather_or_write()? {
             self.make_durable()?;
             heard = self.tell()?;
         }
@@ -244,6 +249,15 @@ impl Keeper {
             },
         })?;
         self.store.close()
+    }
+
+    /// As [`Keeper::gather`]; an error costs none of the games that lingered.
+    fn gather_or_write(&mut self) -> Result<bool, SpoolError> {
+        self.gather().inspect_err(|_| {
+            if let Err(error) = self.store.sync() {
+                tracing::error!(%error, "the games that were finished last are not kept");
+            }
+        })
     }
 
     /// Waits for something to do and takes in what else is there, and what comes while games linger; false when the event
@@ -274,7 +288,7 @@ impl Keeper {
                 // Every playing thread has ended.
                 Err(_) => {
                     self.finished = never();
-                    self.batch.due = None;
+                    self.batch.urgent = true;
                 }
             },
             recv(retry) -> _ => {}
@@ -292,10 +306,19 @@ impl Keeper {
         Ok(true)
     }
 
-    /// Whether games that are taken in wait for more: not when the spool takes none, nor when nobody plays any more.
+    /// Whether games that are taken in wait for more. Not when the spool takes none, when nobody plays any more or somebody
+    /// waits, when the event loop is to know of another room, or when it runs out of games although there are more.
     fn lingers(&self) -> bool {
         let early = self.batch.due.is_some_and(|due| Instant::now() < due);
-        early && !self.take_all && !self.batch.is_full() && self.takes()
+        let room_is_told = self.told.is_some_and(|told| told.room == self.room());
+        let has_enough = !self.holds_back || self.out.len() > WINDOW_GAMES_MAX / 2;
+        early
+            && room_is_told
+            && has_enough
+            && !self.take_all
+            && !self.batch.urgent
+            && !self.batch.is_full()
+            && self.takes()
     }
 
     fn takes(&self) -> bool {
@@ -314,11 +337,12 @@ impl Keeper {
         match event {
             WorkerEvent::Notice(notice) => {
                 batch.events.push(SpoolEvent::Notice(notice));
-                batch.due = None;
+                batch.urgent = true;
             }
             WorkerEvent::Finished { id, game } if game.len() > RECORD_BYTES_MAX => {
                 let bytes = game.len();
                 batch.events.push(SpoolEvent::TooLarge { id, bytes });
+                batch.urgent = true;
                 self.aside.push_back(Aside {
                     ticket: None,
                     id,
@@ -439,8 +463,10 @@ impl Keeper {
                 return Ok(Err(Deaf));
             }
         }
+        self.holds_back = true;
         while self.out.len() < WINDOW_GAMES_MAX && self.out_bytes < WINDOW_BYTES_MAX {
             let Some(Read { segment, id, game }) = self.store.read()? else {
+                self.holds_back = false;
                 break;
             };
             self.last_ticket += 1;

@@ -129,7 +129,11 @@ async fn games_wait_for_others_until_they_are_many_or_somebody_has_something_to_
         WorkerEvent::Notice(Notice::Refused { id: id(index), reason })
     };
     rig.games.send(refused(9)).unwrap();
+    // A game that comes right behind it changes nothing about that.
+    rig.games.send(finished(3, 100)).unwrap();
     assert_eq!(rig.until(kept).await, [0, 1, 2]);
+    rig.games.send(refused(9)).unwrap();
+    assert_eq!(rig.until(kept).await, [3]);
 
     let many = BATCH_GAMES_MAX as u32;
     let games = rig.games.clone();
@@ -141,6 +145,34 @@ async fn games_wait_for_others_until_they_are_many_or_somebody_has_something_to_
     rig.games.send(finished(7, 100)).unwrap();
     rig.spool.take_all();
     assert_eq!(rig.until(kept).await, [7]);
+    rig.close().await;
+}
+
+#[tokio::test]
+async fn games_that_linger_keep_none_from_being_sent() {
+    let data = tempfile::tempdir().unwrap();
+    let mut rig = Rig::start_lingering(Duration::from_secs(3_600), data.path(), 1 << 24);
+    let window = WINDOW_GAMES_MAX as u32;
+    let games = rig.games.clone();
+    let player = std::thread::spawn(move || (0..window + 10).try_for_each(|index| games.send(finished(index, 100))));
+    let mut tickets = Vec::new();
+    while tickets.len() < WINDOW_GAMES_MAX {
+        tickets.push(rig.until(unsent).await.0);
+    }
+    player.join().unwrap().unwrap();
+    let refused = Notice::Refused {
+        id: id(0),
+        reason: "no place".to_owned(),
+    };
+    rig.games.send(WorkerEvent::Notice(refused)).unwrap();
+    rig.until(|event| matches!(event, SpoolEvent::Notice(_)).then_some(()))
+        .await;
+    // The ten behind the window are durable, and one more lingers.
+    rig.games.send(finished(window + 10, 100)).unwrap();
+    tickets.into_iter().for_each(|ticket| rig.spool.settle(ticket));
+    for index in window..window + 10 {
+        assert_eq!(rig.until(unsent).await.1, index);
+    }
     rig.close().await;
 }
 

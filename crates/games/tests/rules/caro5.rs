@@ -268,18 +268,18 @@ fn threats_by_definition(board: &Board, colour: Colour, rule: LineRule) -> Vec<u
         if board.is_empty(cell) {
             let mut after = *board;
             after.place(cell, colour);
-            let six = DIRECTIONS
+            let too_long = DIRECTIONS
                 .into_iter()
-                .any(|direction| after.run(cell, colour, direction).length >= 6);
-            planes[2 * cells + cell] = u8::from(six && !rule.wins_at(&after, cell, colour));
+                .any(|direction| after.run(cell, colour, direction).length > rule.length);
+            planes[2 * cells + cell] = u8::from(too_long && !rule.wins_at(&after, cell, colour));
         }
     }
     planes
 }
 
-fn random_board(size: usize, points: &[u8]) -> Board {
-    let mut board = Board::new(size, size);
-    for (cell, point) in points.iter().take(size * size).enumerate() {
+fn random_board(rows: usize, cols: usize, points: &[u8]) -> Board {
+    let mut board = Board::new(rows, cols);
+    for (cell, point) in points.iter().take(rows * cols).enumerate() {
         match point {
             0..=4 => board.place(cell, Colour::Black),
             5..=6 => board.place(cell, Colour::White),
@@ -292,15 +292,17 @@ fn random_board(size: usize, points: &[u8]) -> Board {
 proptest! {
     #[test]
     fn the_threat_planes_follow_their_definition(
-        size in 5..=20_usize,
+        (rows, cols) in (1..=20_usize, 1..=20_usize),
         points in proptest::collection::vec(0..9_u8, 400),
         edge in prop_oneof![Just(EdgePolicy::Closed), Just(EdgePolicy::Open)],
+        length in 3..=7_u8,
     ) {
-        let board = random_board(size, &points);
-        for colour in Colour::BOTH {
-            let mut planes = vec![0; 3 * size * size];
-            fill_threat_planes(&board, colour, rule(edge), &mut planes);
-            prop_assert_eq!(&planes, &threats_by_definition(&board, colour, rule(edge)));
+        let board = random_board(rows, cols, &points);
+        let rules = [rule(edge), LineRule::exactly(length), LineRule { length, ..rule(edge) }];
+        for (rule, colour) in rules.into_iter().flat_map(|rule| Colour::BOTH.map(|colour| (rule, colour))) {
+            let mut planes = vec![0; 3 * board.cells()];
+            fill_threat_planes(&board, colour, rule, &mut planes);
+            prop_assert_eq!(&planes, &threats_by_definition(&board, colour, rule));
         }
     }
 }

@@ -11,6 +11,7 @@
 //!
 //! Deliberately absent: the wire, leases, and async code. One named thread does all reading, writing and syncing.
 
+mod batch;
 mod frame;
 mod rejected;
 mod store;

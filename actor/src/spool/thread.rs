@@ -16,6 +16,7 @@ use tengen_service::backoff::Backoff;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::SendError;
 
+use super::batch::Batch;
 use super::store::{Room, Store};
 use super::{Read, SpoolError};
 use crate::worker::{Notice, WorkerEvent};
@@ -24,10 +25,6 @@ use crate::worker::{Notice, WorkerEvent};
 const WINDOW_GAMES_MAX: usize = 512;
 /// Most bytes of such games; one game is handed out whatever its size.
 const WINDOW_BYTES_MAX: usize = 32 << 20;
-/// Games that are made durable together at most.
-const BATCH_GAMES_MAX: usize = 256;
-/// Bytes that are made durable together at most, but for the last game.
-const BATCH_BYTES_MAX: usize = 8 << 20;
 /// A disk that fills up again and again as verdicts make a little room is mentioned once in this time.
 const SAY_AGAIN_AFTER: Duration = Duration::from_secs(600);
 /// Orders that may wait: one for each game handed out, and a few words.
@@ -155,24 +152,6 @@ impl Spool {
     }
 }
 
-/// What is to be told once everything appended is durable.
-#[derive(Default)]
-struct Batch {
-    events: Vec<SpoolEvent>,
-    games: usize,
-    bytes: usize,
-    /// When it is made durable although there is room for more.
-    due: Option<Instant>,
-    /// Whether something in it is waited for: it does not linger.
-    urgent: bool,
-}
-
-impl Batch {
-    fn is_full(&self) -> bool {
-        self.games >= BATCH_GAMES_MAX || self.bytes >= BATCH_BYTES_MAX
-    }
-}
-
 /// A game that belongs in `rejected/`, and the one that it was among those handed out.
 struct Aside {
     ticket: Option<Ticket>,
@@ -277,7 +256,7 @@ impl Keeper {
         let nothing = never();
         let finished = if self.takes() { &self.finished } else { &nothing };
         let retry = self.full.as_ref().and_then(|full| full.retry_at).map_or_else(never, at);
-        let due = self.batch.due.filter(|_| self.full.is_none()).map_or_else(never, at);
+        let due = self.batch.due().filter(|_| self.full.is_none()).map_or_else(never, at);
         select! {
             recv(self.orders) -> order => match order {
                 Ok(order) => self.obey(order)?,
@@ -288,7 +267,7 @@ impl Keeper {
                 // Every playing thread has ended.
                 Err(_) => {
                     self.finished = never();
-                    self.batch.urgent = true;
+                    self.batch.hurry();
                 }
             },
             recv(retry) -> _ => {}
@@ -309,16 +288,9 @@ impl Keeper {
     /// Whether games that are taken in wait for more. Not when the spool takes none, when nobody plays any more or somebody
     /// waits, when the event loop is to know of another room, or when it runs out of games although there are more.
     fn lingers(&self) -> bool {
-        let early = self.batch.due.is_some_and(|due| Instant::now() < due);
         let room_is_told = self.told.is_some_and(|told| told.room == self.room());
         let has_enough = !self.holds_back || self.out.len() > WINDOW_GAMES_MAX / 2;
-        early
-            && room_is_told
-            && has_enough
-            && !self.take_all
-            && !self.batch.urgent
-            && !self.batch.is_full()
-            && self.takes()
+        self.batch.lingers() && room_is_told && has_enough && !self.take_all && self.takes()
     }
 
     fn takes(&self) -> bool {
@@ -333,16 +305,11 @@ impl Keeper {
     }
 
     fn take(&mut self, event: WorkerEvent) {
-        let batch = &mut self.batch;
         match event {
-            WorkerEvent::Notice(notice) => {
-                batch.events.push(SpoolEvent::Notice(notice));
-                batch.urgent = true;
-            }
+            WorkerEvent::Notice(notice) => self.batch.add_word(SpoolEvent::Notice(notice)),
             WorkerEvent::Finished { id, game } if game.len() > RECORD_BYTES_MAX => {
                 let bytes = game.len();
-                batch.events.push(SpoolEvent::TooLarge { id, bytes });
-                batch.urgent = true;
+                self.batch.add_word(SpoolEvent::TooLarge { id, bytes });
                 self.aside.push_back(Aside {
                     ticket: None,
                     id,
@@ -352,13 +319,7 @@ impl Keeper {
             }
             WorkerEvent::Finished { id, game } => {
                 self.store.append(&game);
-                batch.games += 1;
-                batch.bytes += game.len();
-                batch.due.get_or_insert_with(|| Instant::now() + self.linger);
-                match batch.events.last_mut() {
-                    Some(SpoolEvent::Kept(ids)) => ids.push(id),
-                    _ => batch.events.push(SpoolEvent::Kept(vec![id])),
-                }
+                self.batch.add(id, game.len(), self.linger);
             }
         }
     }
@@ -458,7 +419,7 @@ impl Keeper {
         };
         let news = (self.told != Some(level)).then_some(SpoolEvent::Level(level));
         self.told = Some(level);
-        for event in news.into_iter().chain(batch.events) {
+        for event in news.into_iter().chain(batch.into_events()) {
             if self.events.blocking_send(event).is_err() {
                 return Ok(Err(Deaf));
             }

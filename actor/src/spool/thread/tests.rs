@@ -8,6 +8,7 @@ use tengen_records::LeaseId;
 
 use tengen_service::testing::small_disk::{fill, give_room, small_disk};
 
+use super::super::{batch, recover};
 use super::*;
 
 fn id(index: u32) -> RecordId {
@@ -135,7 +136,7 @@ async fn games_wait_for_others_until_they_are_many_or_somebody_has_something_to_
     rig.games.send(refused(9)).unwrap();
     assert_eq!(rig.until(kept).await, [3]);
 
-    let many = BATCH_GAMES_MAX as u32;
+    let many = batch::GAMES_MAX as u32;
     let games = rig.games.clone();
     let player = std::thread::spawn(move || (0..many).try_for_each(|index| games.send(finished(index, 100))));
     assert_eq!(rig.until(kept).await, (0..many).collect::<Vec<_>>());
@@ -173,6 +174,53 @@ async fn games_that_linger_keep_none_from_being_sent() {
     for index in window..window + 10 {
         assert_eq!(rig.until(unsent).await.1, index);
     }
+    rig.close().await;
+}
+
+#[tokio::test]
+async fn games_that_linger_do_not_hide_that_the_spool_fills_up() {
+    let data = tempfile::tempdir().unwrap();
+    let mut rig = Rig::start_lingering(Duration::from_secs(3_600), data.path(), 16_000);
+    for index in 0..14 {
+        rig.games.send(finished(index, 1_000)).unwrap();
+    }
+    until_room(&mut rig, Room::Matches).await;
+    rig.close().await;
+}
+
+#[tokio::test]
+async fn games_that_linger_are_kept_when_the_spool_fails() {
+    let data = tempfile::tempdir().unwrap();
+    // A segment for each game.
+    let mut rig = Rig::start_lingering(Duration::from_secs(3_600), data.path(), 16_000);
+    rig.games.send(finished(0, 1_000)).unwrap();
+    let refused = Notice::Refused {
+        id: id(9),
+        reason: "no place".to_owned(),
+    };
+    rig.games.send(WorkerEvent::Notice(refused)).unwrap();
+    let (ticket, _) = rig.until(unsent).await;
+    let segments = || {
+        let files = std::fs::read_dir(data.path().join("spool"))
+            .unwrap()
+            .map(|file| file.unwrap().path());
+        files
+            .filter(|file| file.extension().is_some_and(|name| name == "segment"))
+            .collect::<Vec<_>>()
+    };
+    let [first] = segments().try_into().unwrap();
+    std::fs::remove_file(&first).unwrap();
+    std::fs::create_dir(&first).unwrap();
+    // The channel holds one: once the second is in it, the first has been taken.
+    rig.games.send(finished(1, 1_000)).unwrap();
+    rig.games.send(finished(2, 1_000)).unwrap();
+    rig.spool.settle(ticket);
+    while !matches!(rig.events.recv().await.unwrap(), SpoolEvent::Failed(_)) {}
+    let found = segments().into_iter().filter(|segment| segment.is_file());
+    let kept: usize = found
+        .map(|segment| recover(&std::fs::read(segment).unwrap()).games.len())
+        .sum();
+    assert!(kept >= 1, "the game that lingered is lost");
     rig.close().await;
 }
 
